@@ -1,0 +1,56 @@
+# Two commands: `make book` to read the course, `make test` to check it.  `make help` lists the rest.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help book html test lint format refresh lab clean
+
+help:  ## list these commands
+	@echo "Transformer, one number at a time"
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1 \2/' | awk '{ printf "  make %-9s", $$2; $$1 = $$2 = ""; print $$0 }'
+
+book: $(VENV)/.installed  ## build the course and serve it on this machine
+	@$(RUN) -m labs.site book
+
+html: $(VENV)/.installed  ## only build it, into _build/html
+	@$(RUN) -m labs.site build
+
+test: $(VENV)/.installed-test  ## every test: library, notebooks (outputs compared), pages in a browser
+	@$(RUN) -m pytest -n auto --dist loadfile --nbval --nbval-current-env \
+		--nbval-sanitize-with tests/nbval-sanitize.cfg tests book
+
+lint: $(VENV)/.installed-test  ## style of code and notebooks
+	@$(RUN) -m ruff check
+	@$(RUN) -m ruff format --check
+
+format: $(VENV)/.installed-test  ## let ruff put the style right
+	@$(RUN) -m ruff check --fix
+	@$(RUN) -m ruff format
+
+refresh: $(VENV)/.installed  ## run every notebook and store its outputs
+	@$(RUN) -m labs.site refresh
+
+lab: $(VENV)/.installed  ## open the notebooks in JupyterLab
+	@cd book && ../$(RUN) -m jupyterlab --ip=127.0.0.1
+
+clean:  ## remove what was built (the next build runs everything afresh); .venv stays
+	rm -rf _build .pytest_cache .ruff_cache .hypothesis
+
+# The two set-ups.  Each is done once, and again when a file that declares dependencies changes.
+
+$(RUN):
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "This course needs Python 3.11 or newer; $(PYTHON) is %d.%d. Try: make PYTHON=python3.12" % v)'
+	@echo "Making $(VENV), a Python environment for this folder only ..."
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian and Ubuntu: sudo apt install python3-venv"; rm -rf $(VENV); exit 1; }
+
+$(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(RUN)
+	@echo "Installing what the book needs: about 500 MB, a few minutes the first time ..."
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "Installing what the tests need ..."
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt -e ".[test]"
+	@touch $@
