@@ -1,0 +1,135 @@
+"""What every browser test shares: a Chromium that reaches no other host, a local server, watched pages."""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+#: Programs that are a Chromium, in the order in which they are looked for.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+#: Every name but 127.0.0.1 fails to resolve, and the browser itself sends nothing on its own.
+OFFLINE = (
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+)
+
+NO_BROWSER = (
+    "no Chromium found: install one (Debian and Ubuntu: apt-get install chromium) "
+    "or set LABS_BROWSER to the path of a Chromium or Chrome"
+)
+
+
+def find_browser() -> str | None:
+    """The path of a Chromium: the environment variable LABS_BROWSER, else the first of BROWSERS on PATH."""
+    names = (os.environ["LABS_BROWSER"],) if "LABS_BROWSER" in os.environ else BROWSERS
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="session")
+def browser_path():
+    """The path of the browser; without one the test is skipped, and fails where CI is set."""
+    path = find_browser()
+    if path is None:
+        pytest.fail(NO_BROWSER) if os.environ.get("CI") else pytest.skip(NO_BROWSER)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(browser_path):
+    """A headless Chromium that can reach 127.0.0.1 and nothing else.
+
+    It lives for one module, not for the session: while it runs, this thread has a running event loop,
+    and a test in a later module may want its own.
+    """
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser_path, args=list(OFFLINE))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def problems():
+    """Everything that went wrong in the pages of `open_page`, one line each; at the end it must be empty.
+
+    A test that provokes a problem asserts what it is and then calls `problems.clear()`.
+    """
+    found = []
+    yield found
+    assert found == [], "the page reported problems"
+
+
+def watch(page, found):
+    """Append the page's console errors and warnings, uncaught errors and failed requests to `found`."""
+
+    def hear(message):
+        if message.type in ("error", "warning"):
+            found.append(f"console {message.type}: {message.text}")
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: found.append(f"uncaught: {error}"))
+    page.on("requestfailed", lambda request: found.append(f"failed request: {request.url}"))
+
+
+@pytest.fixture
+def open_page(browser, problems):
+    """A function `open_page(url, *, width=1280, height=900, **context)` that returns a Playwright page.
+
+    Each page has a context of its own (`color_scheme="dark"`, `has_touch=True`, ... are passed on to it), and
+    all its troubles land in `problems`.
+    """
+    contexts = []
+
+    def open_page(url, *, width=1280, height=900, **context):
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **context))
+        page = contexts[-1].new_page()
+        watch(page, problems)
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves a directory and writes no log."""
+
+    def do_GET(self):
+        """Serve a file; a browser asks for /favicon.ico unbidden, so its absence is no fault of the page."""
+        if self.path == "/favicon.ico":
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def serve():
+    """A function `serve(directory)` that returns the address, "http://127.0.0.1:PORT/", of its files."""
+    servers = []
+
+    def serve(directory: Path) -> str:
+        handler = functools.partial(QuietHandler, directory=str(directory))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()

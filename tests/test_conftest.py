@@ -1,0 +1,65 @@
+"""The shared browser fixtures: what they let through, and what they must not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def site(tmp_path, serve):
+    """The address of a directory with one page; `site.write(html)` says what is on it."""
+
+    def write(html):
+        (tmp_path / "page.html").write_text(f"<!doctype html><title>page</title>{html}", "utf8")
+        return serve(tmp_path) + "page.html"
+
+    return write
+
+
+def test_serves_a_directory(site, open_page):
+    page = open_page(site("<p>hello</p>"))
+    assert page.inner_text("p") == "hello"
+
+
+def test_page_has_the_asked_width(site, open_page):
+    page = open_page(site(""), width=360)
+    assert page.evaluate("innerWidth") == 360
+
+
+@pytest.mark.parametrize(
+    ("html", "said"),
+    [
+        ("<script>console.error('broken')</script>", "console error: broken"),
+        ("<script>console.warn('careful')</script>", "console warning: careful"),
+        ("<script>throw new Error('uncaught')</script>", "uncaught: uncaught"),
+        ("<img src=missing.png alt=''>", "console error: Failed to load resource"),
+    ],
+)
+def test_problems_are_recorded(site, open_page, problems, html, said):
+    page = open_page(site(html))
+    page.wait_for_load_state("networkidle")
+    assert len(problems) == 1
+    assert problems[0].startswith(said)
+    problems.clear()
+
+
+def test_no_other_host_is_reached(site, open_page, problems):
+    open_page(site('<img src="http://example.org/a.png" alt="">')).wait_for_load_state("networkidle")
+    assert "failed request: http://example.org/a.png" in problems
+    problems.clear()
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("", "1 skipped"), ("true", "1 error")])
+def test_without_a_browser_tests_are_skipped_but_fail_in_ci(ci, outcome):
+    test = f"{__file__}::test_serves_a_directory"
+    environment = os.environ | {"LABS_BROWSER": "/no/such/browser", "CI": ci}
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", test],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert outcome in run.stdout
+    assert "apt-get install chromium" in run.stdout
