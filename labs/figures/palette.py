@@ -67,7 +67,7 @@ def variables() -> dict[str, Pair]:
     }
 
 
-# How the places where our pages and widgets appear say that they are dark: the built book, JupyterLab, VS Code.
+# How the places where our pages appear say that they are dark: the built book, JupyterLab, VS Code.
 _DARK = ('html[data-theme="dark"]', 'body[data-jp-theme-light="false"]', "body.vscode-dark")
 
 

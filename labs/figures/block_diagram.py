@@ -1,0 +1,228 @@
+"""The course's one picture of the model, as data and as an SVG whose boxes are links.
+
+Nodes and edges are data, so that the picture, its text and the tests read the same facts. Flow is downward;
+the two residual paths run beside the boxes that they skip.
+"""
+
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+
+class Node(NamedTuple):
+    """One box (or the sign of an addition) of the diagram."""
+
+    name: str  # unique, used by the edges
+    label: str  # written in the box
+    title: str  # unlike the label, unique: for text and for screen readers
+    role: str  # of labs.figures.palette.ROLES: the role of what the box puts out
+    page: str  # the chapter that opens this box
+    says: str  # one sentence for the text version
+
+
+class Edge(NamedTuple):
+    """Numbers that flow from one node to another."""
+
+    source: str
+    target: str
+    symbol: str
+    shape: str  # in the letters of the notation page
+
+
+NODES = (
+    Node("tokens", "tokens", "tokens", "tokens", "01_shapes", "The letters of the example as integers."),
+    Node("embedding", "embedding", "embedding", "x", "01_shapes", "One row of the embedding for each token."),
+    Node(
+        "attn_norm",
+        "RMSNorm",
+        "RMSNorm before attention",
+        "norm",
+        "04_rms_norm",
+        "Scales each position's vector.",
+    ),
+    Node(
+        "attention",
+        "attention",
+        "attention",
+        "attention",
+        "02_attention",
+        "Lets each position read earlier ones.",
+    ),
+    Node(
+        "attn_add",
+        "+",
+        "first addition",
+        "x",
+        "07_forward",
+        "Adds what attention found to the residual stream.",
+    ),
+    Node("ffn_norm", "RMSNorm", "RMSNorm before SwiGLU", "norm", "04_rms_norm", "Scales again."),
+    Node(
+        "swiglu",
+        "SwiGLU",
+        "SwiGLU",
+        "ffn",
+        "06_swiglu",
+        "The feed-forward: works on each position alone, with a gate.",
+    ),
+    Node(
+        "ffn_add", "+", "second addition", "x", "07_forward", "Adds the feed-forward's answer to the stream."
+    ),
+    Node("final_norm", "RMSNorm", "final RMSNorm", "norm", "07_forward", "Scales one last time."),
+    Node(
+        "unembedding",
+        "unembedding",
+        "unembedding",
+        "logits",
+        "07_forward",
+        "Gives each letter a score, its logit.",
+    ),
+    Node(
+        "loss",
+        "loss",
+        "loss",
+        "logits",
+        "07_forward",
+        "Compares the scores with the next tokens: one number.",
+    ),
+)
+
+#: The part of the model that a deeper model repeats.  These nine edges are the block.
+BLOCK_EDGES = (
+    Edge("embedding", "attn_norm", "X", "B,T,D"),
+    Edge("attn_norm", "attention", "z", "B,T,D"),
+    Edge("attention", "attn_add", "", "B,T,D"),
+    Edge("embedding", "attn_add", "X", "B,T,D"),
+    Edge("attn_add", "ffn_norm", "R", "B,T,D"),
+    Edge("ffn_norm", "swiglu", "n", "B,T,D"),
+    Edge("swiglu", "ffn_add", "", "B,T,D"),
+    Edge("attn_add", "ffn_add", "R", "B,T,D"),
+    Edge("ffn_add", "final_norm", "Y", "B,T,D"),
+)
+EDGES = (
+    Edge("tokens", "embedding", "ids", "B,T"),
+    *BLOCK_EDGES,
+    Edge("final_norm", "unembedding", "", "B,T,D"),
+    Edge("unembedding", "loss", "logits", "B,T,V"),
+)
+
+
+def text() -> list[str]:
+    """The diagram in words: one sentence a node, in the order of the flow, with what goes in."""
+    titles = {node.name: node.title for node in NODES}
+    sentences = []
+    for node in NODES:
+        arrives = [edge for edge in EDGES if edge.target == node.name]
+        sources = " and ".join(f"{_in_words(edge)} from the {titles[edge.source]}" for edge in arrives)
+        sentences.append(f"{node.title}: {node.says}" + (f" In: {sources}." if arrives else ""))
+    return sentences
+
+
+def _in_words(edge: Edge) -> str:
+    return f"{edge.symbol} ({edge.shape})".lstrip()
+
+
+# Geometry, in SVG units that are pixels at full size.
+_WIDTH, _CENTRE, _BOX_WIDTH, _BOX_HEIGHT, _STEP, _TOP = 330, 178, 128, 30, 50, 6
+_SKIP_X = _CENTRE - _BOX_WIDTH / 2 - 34
+_SUM_RADIUS = 11
+
+
+def svg(sizes: dict[str, int], links: dict[str, str] | None = None, *, label: str) -> str:
+    """Draw the diagram.
+
+    Args:
+        sizes: a number for each letter B, T, D and V, for the shapes beside the arrows.
+        links: address of each page that exists; boxes of other pages are drawn without a link.
+        label: the accessible name of the picture.
+
+    Returns: one `<svg>` element that takes its colours from the CSS of labs.figures.palette.
+    Raises: ValueError if a letter of a shape has no size.
+    """
+    missing = sorted({letter for edge in EDGES for letter in edge.shape.split(",")} - sizes.keys())
+    if missing:
+        raise ValueError(f"sizes must give a number for B, T, D and V; missing: {', '.join(missing)}")
+    middle = _heights()
+    height = middle["loss"] + _BOX_HEIGHT / 2 + _TOP
+    parts = [_frame(middle)]
+    parts += [_arrow(edge, middle, sizes) for edge in EDGES]
+    parts += [_box(node, middle[node.name], (links or {}).get(node.page)) for node in NODES]
+    return (
+        f'<svg class="labs-diagram" role="group" aria-label={quoteattr(label)} '
+        f'viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}">' + "".join(parts) + "</svg>"
+    )
+
+
+def _heights() -> dict[str, float]:
+    """The height of every node's middle: one step a node, and room where the block's frame passes."""
+    heights, y = {}, _TOP + _BOX_HEIGHT / 2
+    for node in NODES:
+        y += {"attn_norm": 12, "final_norm": 8}.get(node.name, 0)
+        heights[node.name] = y
+        y += _STEP
+    return heights
+
+
+def _frame(middle: dict[str, float]) -> str:
+    """The rounded frame around the block."""
+    top = middle["attn_norm"] - _BOX_HEIGHT / 2 - 23
+    height = middle["ffn_add"] + _SUM_RADIUS + 9 - top
+    x, y = _SKIP_X - 28, top + height / 2
+    return (
+        f'<rect class="labs-diagram-frame" x="34" y="{top:g}" width="{_WIDTH - 36}" height="{height:g}" '
+        f'rx="12"/><text class="labs-diagram-note" x="{x:g}" y="{y:g}" text-anchor="middle" '
+        f'transform="rotate(-90 {x:g} {y:g})">one block</text>'
+    )
+
+
+def _half_height(name: str) -> float:
+    return _SUM_RADIUS if name.endswith("_add") else _BOX_HEIGHT / 2
+
+
+def _is_skip(edge: Edge) -> bool:
+    order = [node.name for node in NODES]
+    return order.index(edge.target) - order.index(edge.source) > 1
+
+
+def _arrow(edge: Edge, middle: dict[str, float], sizes: dict[str, int]) -> str:
+    start, role = middle[edge.source] + _half_height(edge.source), _role(edge.source)
+    if _is_skip(edge):
+        branch = start + (15 if edge.source == "embedding" else 8)  # inside the frame
+        end, tip = middle[edge.target], _CENTRE - _SUM_RADIUS
+        line = f"M{_CENTRE} {branch:g}H{_SKIP_X + 8:g}q-8 0 -8 8V{end - 8:g}q0 8 8 8H{tip - 6:g}"
+        head = f"M{tip - 7:g} {end - 4:g}L{tip:g} {end:g}L{tip - 7:g} {end + 4:g}z"
+        label = ""
+    else:
+        end = middle[edge.target] - _half_height(edge.target)
+        line = f"M{_CENTRE} {start:g}V{end - 6:g}"
+        head = f"M{_CENTRE - 4} {end - 7:g}L{_CENTRE} {end:g}L{_CENTRE + 4} {end - 7:g}z"
+        shape = ",".join(str(sizes[letter]) for letter in edge.shape.split(","))
+        label = (
+            f'<text x="{_CENTRE + 12}" y="{(start + end) / 2 + 4:g}">'
+            f'<tspan class="labs-diagram-symbol">{escape(edge.symbol)}</tspan> '
+            f'<tspan class="labs-diagram-shape">[{shape}]</tspan></text>'
+        )
+    return (
+        f'<g style="--labs-role: var(--labs-role-{role})"><path class="labs-diagram-line" d="{line}"/>'
+        f'<path class="labs-diagram-head" d="{head}"/>{label}</g>'
+    )
+
+
+def _role(name: str) -> str:
+    return next(node.role for node in NODES if node.name == name)
+
+
+def _box(node: Node, y: float, link: str | None) -> str:
+    if node.label == "+":
+        shape = f'<circle cx="{_CENTRE}" cy="{y:g}" r="{_SUM_RADIUS}"/>'
+    else:
+        shape = (
+            f'<rect x="{_CENTRE - _BOX_WIDTH / 2:g}" y="{y - _BOX_HEIGHT / 2:g}" '
+            f'width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="7"/>'
+        )
+    drawn = (
+        f'<g class="labs-diagram-box" style="--labs-role: var(--labs-role-{node.role})">{shape}'
+        f'<text x="{_CENTRE}" y="{y + 4.5:g}" text-anchor="middle">{escape(node.label)}</text></g>'
+    )
+    if link is None:
+        return drawn
+    return f"<a href={quoteattr(link)} aria-label={quoteattr(f'{node.title}: open its chapter')}>{drawn}</a>"

@@ -1,0 +1,55 @@
+"""The directive `{block-diagram}`: the picture of the model, its boxes linked to the chapters that exist."""
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from labs.figures import block_diagram
+from labs.llm import tiny
+
+
+class block_diagram_node(nodes.General, nodes.Element):  # noqa: N801, docutils' own spelling
+    """Stands for the picture until the addresses of the pages are known."""
+
+
+class BlockDiagram(SphinxDirective):
+    """Puts the picture and, under a fold, its text in the page."""
+
+    def run(self) -> list[nodes.Node]:
+        return [block_diagram_node(docname=self.env.docname)]
+
+
+def visit(self, node: nodes.Element) -> None:
+    """Write the picture as HTML, with links relative to the page that shows it."""
+    builder = self.builder
+    here = node["docname"]
+    folder = here[: here.rfind("/") + 1]
+    links = {
+        step.page: builder.get_relative_uri(here, folder + step.page)
+        for step in block_diagram.NODES
+        if folder + step.page in builder.env.found_docs
+    }
+    batch, positions = tiny.INPUT_IDS.shape
+    sizes = {"B": batch, "T": positions, "D": tiny.CONFIG.d_model, "V": tiny.CONFIG.vocab_size}
+    picture = block_diagram.svg(
+        sizes, links, label="The model that this course follows, from tokens to one loss"
+    )
+    items = "".join(f"<li>{self.encode(sentence)}</li>" for sentence in block_diagram.text())
+    self.body.append(
+        f'<figure class="labs-diagram-figure">{picture}'
+        f"<details><summary>The picture in words</summary><ol>{items}</ol></details></figure>"
+    )
+    raise nodes.SkipNode
+
+
+def visit_as_text(self, node: nodes.Element) -> None:  # noqa: ARG001, the visitor's signature
+    """In every format without SVG: the picture in words."""
+    self.body.append("\n".join(block_diagram.text()))
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive with Sphinx."""
+    app.add_node(block_diagram_node, html=(visit, None), latex=(visit_as_text, None))
+    app.add_directive("block-diagram", BlockDiagram)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
