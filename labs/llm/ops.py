@@ -1,0 +1,249 @@
+"""The operations that every Transformer is built from, each forward followed at once by its backward.
+
+    y, cache = op(...)             forward: the result, and what the way back will need
+    gradients = op_backward(dy, cache)
+
+`dX` is the gradient of the loss with respect to X and has X's shape. A leading `...` stands for any axes,
+such as (B, T), whose positions are all treated alike. Operations never write into their arguments or their
+caches. A cache holds the caller's arrays, not copies: leave those alone until the backward pass is done.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labs.llm.shapes import as_floats, as_ids, require_positive, require_shape
+
+
+class LinearCache(NamedTuple):
+    """What linear_backward needs from the forward pass."""
+
+    x: np.ndarray  # (..., D_in)
+    weight: np.ndarray  # (D_in, D_out)
+
+
+def linear(x, weight):
+    """Multiply each vector by a matrix, from the right and without a bias.
+
+        y_j = sum_i x_i * weight_ij
+
+    Args:
+        x: activations, (..., D_in).
+        weight: (D_in, D_out).
+
+    Returns: y (..., D_out) and the LinearCache.
+    Raises: ValueError if the two shapes do not share D_in.
+    Source: no bias, as in Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 2.
+    """
+    x, weight = as_floats("x", x), as_floats("weight", weight)
+    if x.ndim == 0 or weight.ndim != 2 or x.shape[-1] != weight.shape[0]:
+        raise ValueError(
+            f"x (..., D_in) and weight (D_in, D_out) must share D_in, got {x.shape} and {weight.shape}: "
+            "y = x @ weight multiplies from the right"
+        )
+    return x @ weight, LinearCache(x, weight)
+
+
+def linear_backward(dy, cache):
+    """Pull dy (..., D_out) back; returns dx (..., D_in) and dweight (D_in, D_out)."""
+    x, weight = cache
+    D_in, D_out = weight.shape
+    require_shape("dy", dy, "(..., D_out)", (*x.shape[:-1], D_out))
+    # forward: y = x @ weight, and every position shares one weight, so their products add
+    dweight = x.reshape(-1, D_in).T @ dy.reshape(-1, D_out)
+    return dy @ weight.T, dweight
+
+
+class EmbeddingCache(NamedTuple):
+    """What embedding_backward needs from the forward pass."""
+
+    ids: np.ndarray  # (...), integers
+    table: np.ndarray  # (V, D)
+
+
+def embedding(ids, table):
+    """Look up one row of a table for each id.
+
+        x_d = table[id, d]
+
+    Args:
+        ids: integers in [0, V), (...).
+        table: (V, D).
+
+    Returns: x (..., D) and the EmbeddingCache.
+    Raises: TypeError if the ids are not integers, ValueError if one is out of range (NumPy would wrap -1).
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.4; here without its factor sqrt(D).
+    """
+    table = as_floats("table", table)
+    if table.ndim != 2:
+        raise ValueError(f"table must have shape (V, D), got {table.shape}: one row for each id")
+    ids = as_ids("ids", ids, table.shape[0])
+    return table[ids], EmbeddingCache(ids, table)
+
+
+def embedding_backward(dx, cache):
+    """Pull dx (..., D) back; returns dtable (V, D), zero in the rows that no id named."""
+    ids, table = cache
+    require_shape("dx", dx, "(..., D)", (*ids.shape, table.shape[1]))
+    dtable = np.zeros_like(table, dtype=dx.dtype)
+    # forward: x = table[ids], so an id that occurs n times adds n gradients; dtable[ids] += dx would keep one
+    np.add.at(dtable, ids, dx)
+    return dtable
+
+
+class RMSNormCache(NamedTuple):
+    """What rms_norm_backward needs from the forward pass."""
+
+    x: np.ndarray  # (..., D)
+    gain: np.ndarray  # (D,)
+    inv_rms: np.ndarray  # (..., 1)
+
+
+def rms_norm(x, gain, *, eps=1e-5):
+    """Scale each vector to unit root mean square, then by a learned gain.
+
+        inv_rms = 1 / sqrt(mean_d(x_d ** 2) + eps)
+        y_d     = gain_d * x_d * inv_rms
+
+    Args:
+        x: activations, (..., D).
+        gain: learned scale, (D,), starts at one.
+        eps: added to the mean square, so in units of x squared.
+
+    Returns: y (..., D) and the RMSNormCache.
+    Raises: ValueError if gain is not (D,), or eps not positive and finite.
+    Source: Zhang & Sennrich 2019, arXiv:1910.07467, equation 4; eps guards against division by zero.
+    """
+    x, gain = as_floats("x", x), as_floats("gain", gain)
+    require_shape("gain", gain, "(D,)", x.shape[-1:], "one gain for each feature, the last axis of x")
+    require_positive("eps", eps)
+    # at least float32: the square of 300 is beyond float16
+    squares = np.square(x, dtype=np.result_type(x, np.float32))
+    inv_rms = 1 / np.sqrt(squares.mean(axis=-1, keepdims=True) + eps)  # (..., 1)
+    inv_rms = inv_rms.astype(x.dtype, copy=False)
+    return gain * (x * inv_rms), RMSNormCache(x, gain, inv_rms)
+
+
+def rms_norm_backward(dy, cache):
+    """Pull dy (..., D) back; returns dx (..., D) and dgain (D,)."""
+    x, gain, inv_rms = cache
+    require_shape("dy", dy, "(..., D)", x.shape)
+    unit = x * inv_rms  # (..., D), recomputed instead of stored
+    # forward: y = gain * unit, and every position shares one gain
+    dgain = (dy * unit).reshape(-1, gain.size).sum(axis=0)
+    dunit = dy * gain
+    # forward: unit = x * inv_rms, where inv_rms depends on every x_d of its vector
+    dx = inv_rms * (dunit - unit * (dunit * unit).mean(axis=-1, keepdims=True))
+    return dx, dgain
+
+
+def softmax(x, axis=-1):
+    """Turn scores into positive weights that add up to one along an axis.
+
+        p_i = exp(x_i - m) / sum_j exp(x_j - m),   m = max_j x_j
+
+    The maximum m cancels in exact arithmetic; without it exp(1000) overflows.
+
+    Args:
+        x: scores, any shape; -inf stands for "not allowed" and gets exactly zero.
+        axis: the axis along which the weights add up to one.
+
+    Returns: p, of the shape of x. No cache: p is all that softmax_backward needs.
+    Raises: ValueError if a slice holds nothing but -inf, or holds NaN or +inf: it has no softmax.
+    Source: Bridle 1990, "Probabilistic interpretation of feedforward classification network outputs".
+    """
+    p = _minus_max(x, axis)
+    np.exp(p, out=p)
+    p /= p.sum(axis=axis, keepdims=True)
+    return p
+
+
+def softmax_backward(dp, p, axis=-1):
+    """Pull dp back through p = softmax(x, axis); returns dx. All three have one shape.
+
+    The Jacobian dp_i/dx_j = p_i * (delta_ij - p_j) has n^2 entries for each slice; its product with dp has n:
+
+        dx_i = p_i * (dp_i - sum_j p_j * dp_j)
+    """
+    require_shape("dp", dp, "of p", p.shape)
+    return p * (dp - (p * dp).sum(axis=axis, keepdims=True))
+
+
+def _minus_max(x, axis):
+    """Return x minus its maximum along `axis`, a new array; refuse what has no softmax."""
+    x = as_floats("x", x)
+    largest = x.max(axis=axis, keepdims=True)
+    if not np.isfinite(largest).all():
+        raise ValueError(
+            "softmax needs a finite largest score in every slice, got NaN, +inf or a slice of only -inf: "
+            "look for an overflow, or for a mask row that allows nothing"
+        )
+    return x - largest
+
+
+def silu(x):
+    """Let positive numbers through, almost, and hold negative ones back, smoothly.
+
+        silu(x) = x * sigmoid(x) = x / (1 + exp(-x))
+
+    Args:
+        x: any shape.
+
+    Returns: an array of the shape of x. No cache: x is all that silu_backward needs.
+    Source: Hendrycks & Gimpel 2016, arXiv:1606.08415, section 2; Elfwing et al. 2017, arXiv:1702.03118.
+    """
+    x = as_floats("x", x)
+    return x * _sigmoid(x)
+
+
+def silu_backward(dy, x):
+    """Pull dy back through y = silu(x); returns dx. All three have one shape.
+
+    dx = dy * s * (1 + x * (1 - s)),   s = sigmoid(x)
+    """
+    require_shape("dy", dy, "of x", x.shape)
+    s = _sigmoid(x)
+    return dy * (s * (1 + x * (1 - s)))
+
+
+def _sigmoid(x):
+    """Return 1 / (1 + exp(-x)), written with exp(-|x|), which never overflows."""
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1) / (1 + small)
+
+
+class CrossEntropyCache(NamedTuple):
+    """What cross_entropy_backward needs from the forward pass."""
+
+    p: np.ndarray  # (..., V), the softmax of the logits
+    one_hot: np.ndarray  # (..., V), True at the target
+
+
+def cross_entropy(logits, targets):
+    """Average, over all positions, the surprise at the right token.
+
+        loss = mean_positions( -log softmax(logits)[target] )
+
+    Args:
+        logits: (..., V).
+        targets: ids of the right tokens, (...).
+
+    Returns: loss, a scalar in nats (log V for a uniform guess), and the CrossEntropyCache.
+    Raises: TypeError or ValueError if the targets are not ids in [0, V), one for each position.
+    Source: Goodfellow, Bengio & Courville 2016, "Deep Learning", sections 5.5 and 6.2.2.3.
+    """
+    log_p = _minus_max(logits, axis=-1)
+    V = log_p.shape[-1]
+    targets = as_ids("targets", targets, V)
+    require_shape("targets", targets, "(...)", log_p.shape[:-1], "one target for each position of the logits")
+    log_p -= np.log(np.exp(log_p).sum(axis=-1, keepdims=True))
+    one_hot = targets[..., np.newaxis] == np.arange(V)
+    return -log_p[one_hot].mean(), CrossEntropyCache(np.exp(log_p), one_hot)
+
+
+def cross_entropy_backward(dloss, cache):
+    """Pull dloss, a scalar (1 if the loss is the end of the line), back; returns dlogits (..., V)."""
+    p, one_hot = cache
+    positions = p.size // p.shape[-1]
+    # forward: the mean gives every position 1/positions of dloss; softmax and log together leave p - one_hot
+    return (p - one_hot) * (dloss / positions)
