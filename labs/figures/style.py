@@ -22,8 +22,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
     "labs-diverging", [palette.NEGATIVE.light, palette.ZERO.light, palette.POSITIVE.light]
 )
 
-# Numbers inside cells stay dark on every page, because the cells stay light: one step beside INK, so that it is
-# not taken for INK below.
+# Numbers inside cells stay dark on every page, because the cells stay light: one step beside INK, so that
+# they are not taken for INK below.
 _CELL_INK = "#1f2329"
 
 _STYLE = {
@@ -158,7 +158,7 @@ def _fit_for_a_page(svg: str) -> str:
     """
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<style type="text/css">[^<]*</style>', "", svg)
-    svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r"<defs>\s*</defs>", "", svg)
     svg = re.sub(r"\n\s*", "\n", svg).strip()
     for name, pair in palette.variables().items():

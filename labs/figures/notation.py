@@ -1,0 +1,94 @@
+"""The notation as data: symbol, name in the code, shape, colour.  `book/notation.md` is made from it."""
+
+from typing import NamedTuple
+
+
+class Size(NamedTuple):
+    """A letter that stands for a size."""
+
+    letter: str
+    symbol: str  # TeX
+    meaning: str
+
+
+class Tensor(NamedTuple):
+    """A tensor that the course names."""
+
+    symbol: str  # TeX
+    code: str
+    shape: str  # letters of SIZES, separated by commas
+    role: str  # of labs.figures.palette.ROLES: its colour
+    meaning: str
+
+
+SIZES = (
+    Size("B", "B", "batch: sequences handled together"),
+    Size("T", "T", "positions in one sequence"),
+    Size("D", "d", "model width: numbers per position"),
+    Size("H", "H", "heads"),
+    Size("dh", "d_h", "head width, d / H"),
+    Size("F", "f", "feed-forward width"),
+    Size("V", "V", "vocabulary: different tokens"),
+    Size("L", "L", "layers: blocks stacked"),
+)
+
+TENSORS = (
+    Tensor(r"\text{ids}", "ids", "B,T", "tokens", "input tokens as integers"),
+    Tensor(
+        r"\text{targets}", "targets", "B,T", "tokens", "the tokens one step on, which the model should expect"
+    ),
+    Tensor("E", "embedding", "V,D", "weight", "one row for each token of the vocabulary"),
+    Tensor("X", "x", "B,T,D", "x", "the residual stream as it enters a block"),
+    Tensor("z", "z", "B,T,D", "norm", "X after RMSNorm: what attention reads"),
+    Tensor("W_Q, W_K, W_V, W_O", "wq, wk, wv, wo", "D,D", "weight", "projections of attention"),
+    Tensor("Q", "q", "B,H,T,dh", "q", "queries: what a position looks for"),
+    Tensor("K", "k", "B,H,T,dh", "k", "keys: what a position offers to be found by"),
+    Tensor("V", "v", "B,H,T,dh", "v", "values: what a position hands over when read"),
+    Tensor("S", "scores", "B,H,T,T", "attention", "scores: last axis = the position that is read"),
+    Tensor("P", "p", "B,H,T,T", "attention", "attention weights: each row sums to one"),
+    Tensor("O", "o", "B,H,T,dh", "joined", "what each head has read"),
+    Tensor(r"\text{joined}", "joined", "B,T,D", "joined", "the heads side by side again"),
+    Tensor("R", "r", "B,T,D", "x", "the residual stream between the two halves of a block"),
+    Tensor("n", "n", "B,T,D", "norm", "R after RMSNorm: what the feed-forward reads"),
+    Tensor("W_1, W_3", "w1, w3", "D,F", "weight", "up-projections of SwiGLU"),
+    Tensor("W_2", "w2", "F,D", "weight", "down-projection of SwiGLU"),
+    Tensor("u", "u", "B,T,F", "ffn", "first up-projection, n W_1"),
+    Tensor(r"\text{gate}", "gate", "B,T,F", "ffn", "SiLU(u)"),
+    Tensor(r"\text{hidden}", "hidden", "B,T,F", "ffn", "gate times the second up-projection, n W_3"),
+    Tensor("Y", "y", "B,T,D", "x", "the residual stream as it leaves a block"),
+    Tensor("U", "unembedding", "D,V", "weight", "one column for each token of the vocabulary"),
+    Tensor(r"\text{logits}", "logits", "B,T,V", "logits", "a score for every possible next token"),
+    Tensor(r"\ell", "loss", "", "logits", "mean cross-entropy over all B T targets, in nats"),
+    Tensor("G_X", "dx", "as X", "x", "gradient of the loss with respect to X; the same for every other name"),
+)
+
+
+def swatch(role: str) -> str:
+    """The colour of a role as HTML for a Markdown page; the role's name says it again in words."""
+    return f'<span class="labs-swatch" style="--labs-role: var(--labs-role-{role})"></span> {role}'
+
+
+def sizes_markdown(values: dict[str, int]) -> str:
+    """The table of sizes, with the value that each letter has in the example.
+
+    Args:
+        values: a number for every letter of SIZES.
+    """
+    rows = [
+        f"| ${size.symbol}$ | `{size.letter}` | {values[size.letter]} | {size.meaning} |" for size in SIZES
+    ]
+    return "\n".join(["| symbol | letter in shapes | in the example | meaning |", "|---|---|---|---|", *rows])
+
+
+def tensors_markdown() -> str:
+    """The table of tensors, in the order in which the forward pass meets them."""
+    rows = [
+        f"| ${t.symbol}$ | `{t.code}` | {_shape(t.shape)} | {swatch(t.role)} | {t.meaning} |" for t in TENSORS
+    ]
+    return "\n".join(["| symbol | in the code | shape | colour | meaning |", "|---|---|---|---|---|", *rows])
+
+
+def _shape(letters: str) -> str:
+    if not letters:
+        return "one number"
+    return letters if letters.startswith("as ") else f"({letters})"

@@ -1,0 +1,43 @@
+"""Whatever a reader's function does, the reader gets a sentence and the caller's arrays are safe."""
+
+import numpy as np
+import pytest
+
+from labs.exercises.verdict import AnswerError, Verdict, answer
+
+
+def test_a_verdict_reads_as_a_sentence():
+    assert repr(Verdict(True, "All shapes agree.")) == "Right. All shapes agree."
+    assert repr(Verdict(False, "Look again.")) == "Not yet. Look again."
+
+
+def test_a_good_function_gets_copies():
+    x = np.arange(6.0)
+    given = answer(lambda array, n: array.reshape(n, 3), x, 2)
+    assert given.shape == (2, 3)
+    assert not np.shares_memory(given, x)
+
+
+def overwrites(x):
+    x[0] = 7
+    return x + 0
+
+
+def stops(x):
+    raise KeyError(x.size)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: None, "still needs its line"),  # noqa: ARG005
+        (lambda x: x.tolist(), "it returns list"),
+        (overwrites, "writes into its argument"),
+        (stops, "stopped with KeyError: 6"),
+        (lambda: None, "stopped with TypeError"),
+        (np.arange(3), "Give the function itself"),
+    ],
+)
+def test_refusals(function, message):
+    with pytest.raises(AnswerError, match=message):
+        answer(function, np.arange(6.0))
