@@ -1,0 +1,70 @@
+"""Sphinx extension: each page loads what it uses, and nothing else.
+
+Jupyter Book puts the assets of all its extensions on every page. Here the page loses those that it does not
+use, and the theme's templates lose theirs (`templates/`).
+"""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from markupsafe import Markup
+
+from labs.figures import palette
+
+#: Assets that a page keeps only if its text matches: file name -> pattern.
+USED_BY = {
+    "design-tabs.js": r'class="[^"]*\bsd-tab-set\b',
+    "sphinx-design.min.css": r'class="[^"]*\bsd-',
+    "togglebutton.js": r'class="[^"]*(\btoggle\b|\badmonition\b[^"]*\bdropdown\b)',
+    "togglebutton.css": r'class="[^"]*(\btoggle\b|\badmonition\b[^"]*\bdropdown\b)',
+    "clipboard.min.js": r'class="highlight"',
+    "copybutton.js": r'class="highlight"',
+    "copybutton.css": r'class="highlight"',
+}
+
+
+def keep_used_assets(_app, _pagename, _template, context, _doctree):
+    """Take the scripts and style sheets that the page does not use, and repeated ones, off its lists."""
+    body = context.get("body", "")
+    for assets in (context["script_files"], context["css_files"]):
+        seen = set()
+        kept = []
+        for asset in assets:
+            name = PurePosixPath(asset.filename).name if asset.filename else None
+            identity = (asset.filename, asset.attributes.get("body"))
+            if identity not in seen and re.search(USED_BY.get(name, ""), body):
+                kept.append(asset)
+            seen.add(identity)
+        assets[:] = kept
+
+
+def without_scripts(tags: str, *names: str) -> Markup:
+    """The HTML `tags` without the scripts of these file names."""
+    for name in names:
+        tags = re.sub(rf'[ \t]*<script[^>]*/{re.escape(name)}[?"][^>]*></script>\n?', "", tags)
+    return Markup(tags)
+
+
+def add_templates(app, _config):
+    """Let the templates beside this file go before the theme's."""
+    app.config.templates_path.append(str(Path(__file__).parent / "templates"))
+
+
+def prepare(app):
+    """Give the templates their filter, and write the palette where Sphinx collects a page's assets."""
+    if app.builder.format != "html":
+        return
+    app.builder.templates.environment.filters["without_scripts"] = without_scripts
+    static = Path(app.outdir, "_static")
+    static.mkdir(parents=True, exist_ok=True)
+    (static / "labs-palette.css").write_text(palette.css(), "utf8")
+
+
+def setup(app):
+    """Connect it all."""
+    app.add_css_file("labs-palette.css", priority=400)
+    app.connect("config-inited", add_templates)
+    app.connect("builder-inited", prepare)
+    # after everyone who adds an asset to a page
+    app.connect("html-page-context", keep_used_assets, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

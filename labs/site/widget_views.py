@@ -1,0 +1,163 @@
+"""Sphinx extension: the widgets of a page, in the form that the page's host script reads.
+
+MyST-NB embeds the state of every model that the notebook ever made, each with the full text of its module.
+Here a page keeps the models that its views reach, and a module is stored once per site, in
+`_static/widgets/KEY.js`, which defines
+
+    self.labsModules[KEY] = [text of the ES module, text of the style sheet]
+
+and the models name it by `_module: KEY`. Every view stands in a box that reserves its height, so that nothing
+on the page moves when the widget appears.
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from sphinx.locale import _
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+STATE_TYPE = "application/vnd.jupyter.widget-state+json"
+VIEW = re.compile(r'<script type="application/vnd\.jupyter\.widget-view\+json">(.*?)</script>', re.S)
+REFERENCE = re.compile(r"IPY_MODEL_(\w+)")
+
+#: What only a live kernel's front end reads: where to find the code of a model and how Jupyter lays it out.
+JUPYTER_ONLY = re.compile(
+    r"_(model|view)_(module|module_version|count)|_dom_classes|_anywidget_id|layout|style|tabbable|tooltip"
+)
+
+#: Height in rem of a view without a `reserve` trait, on wide and on narrow pages: room for one sentence.
+DEFAULT_RESERVE = (4, 6)
+
+
+def reachable(models: dict[str, dict], views: list[str]) -> dict[str, dict]:
+    """The models that these views show, directly or inside another, in the order in which they are met."""
+    found: dict[str, dict] = {}
+    waiting = list(reversed(views))
+    while waiting:
+        name = waiting.pop()
+        if name in models and name not in found:
+            found[name] = models[name]
+            waiting.extend(reversed(REFERENCE.findall(json.dumps(models[name]["state"]))))
+    return found
+
+
+def lighten_models(models: dict[str, dict]) -> dict[str, dict]:
+    """The models without what only Jupyter reads."""
+    return {
+        name: {
+            **model,
+            "state": {key: value for key, value in model["state"].items() if not JUPYTER_ONLY.fullmatch(key)},
+        }
+        for name, model in models.items()
+    }
+
+
+def take_module(state: dict) -> tuple[str, str] | None:
+    """Replace the module in a model's state by its key; returns the key and the file's text, if it has one."""
+    if "_esm" not in state:
+        return None
+    module = json.dumps([state.pop("_esm"), state.pop("_css", "")], ensure_ascii=False)
+    key = hashlib.sha256(module.encode()).hexdigest()[:12]
+    state["_module"] = key
+    return key, f'(self.labsModules ??= {{}})["{key}"] = {module};\n'
+
+
+def reserve(models: dict[str, dict], name: str) -> tuple[float, float]:
+    """The height in rem that the view of a model needs, on wide and on narrow pages."""
+    model = models.get(name)
+    if model is None:
+        return DEFAULT_RESERVE
+    if "reserve" in model["state"]:
+        wide, narrow = model["state"]["reserve"]
+        return wide, narrow
+    children = REFERENCE.findall(json.dumps(model["state"].get("children", [])))
+    if not children:
+        return DEFAULT_RESERVE
+    wide, narrow = zip(*(reserve(models, child) for child in children), strict=True)
+    beside = model["model_name"] == "HBoxModel"
+    return max(wide) if beside else sum(wide), sum(narrow)
+
+
+def box(view: str, height: tuple[float, float]) -> str:
+    """A view in a box of reserved height, with a sentence for readers without JavaScript."""
+    wide, narrow = height
+    return (
+        f'<div class="labs-widget" style="--labs-reserve-wide:{wide}rem;--labs-reserve-narrow:{narrow}rem">'
+        f"<noscript><p>{_('This picture is interactive: it needs JavaScript.')}</p></noscript>{view}</div>"
+    )
+
+
+def short_names(models: dict[str, dict]) -> dict[str, str]:
+    """Names that are the same in every build, in place of Jupyter's random ones."""
+    return {name: f"w{index}" for index, name in enumerate(models)}
+
+
+def rename(text: str, names: dict[str, str]) -> str:
+    """Put the new names of models into JSON text."""
+    if not names:
+        return text
+    return re.sub("|".join(names), lambda found: names[found[0]], text)
+
+
+def prepare_widgets(app, pagename, _template, context, _doctree):
+    """Rewrite the widgets of a page: its state, its modules, the boxes of its views."""
+    body = context.get("body", "")
+    scripts = context["script_files"]
+    embedded = [script for script in scripts if script.attributes.get("type") == STATE_TYPE]
+    views = [json.loads(found)["model_id"] for found in VIEW.findall(body)]
+    models: dict[str, dict] = {}
+    for script in embedded:
+        scripts.remove(script)
+        models |= json.loads(script.attributes["body"])["state"]
+    if not views:
+        return
+    for name in views:
+        if name not in models:
+            logger.warning("a widget has no state; is its notebook executed?", location=pagename)
+
+    models = reachable(lighten_models(models), views)
+    for model in models.values():
+        if module := take_module(model["state"]):
+            key, text = module
+            _write_module(app, key, text)
+            # before the host script, which reads what it defines
+            app.add_js_file(f"widgets/{key}.js", priority=400, defer="defer")
+
+    names = short_names(models)
+    state = json.dumps({"version_major": 2, "version_minor": 0, "state": models}, separators=(",", ":"))
+    app.add_js_file(None, type=STATE_TYPE, body=rename(state, names).replace("</", r"<\/"))
+
+    def boxed(found):
+        name = json.loads(found[1])["model_id"]
+        return box(rename(found[0], names), reserve(models, name))
+
+    context["body"] = VIEW.sub(boxed, body)
+
+
+def _write_module(app, key: str, text: str) -> None:
+    """Store a module where Sphinx collects a page's assets."""
+    file = Path(app.outdir, "_static", "widgets", f"{key}.js")
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf8")
+
+
+def drop_unused_modules(app, exception):
+    """Delete the modules that an earlier build stored and no page names any more."""
+    if exception or app.builder.format != "html":
+        return
+    pages = "".join(page.read_text("utf8") for page in Path(app.outdir).rglob("*.html"))
+    for file in Path(app.outdir, "_static", "widgets").glob("*.js"):
+        if f"widgets/{file.name}" not in pages:
+            file.unlink()
+
+
+def setup(app):
+    """Connect the rewriting, after MyST-NB has added a page's widget state."""
+    app.connect("html-page-context", prepare_widgets, priority=900)
+    app.connect("build-finished", drop_unused_modules)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
