@@ -109,8 +109,8 @@ def as_mask(mask, shape):
     fits = all(size in (1, full) for size, full in zip(array.shape[::-1], shape[::-1], strict=False))
     if array.ndim not in (2, 4) or not fits:
         raise ValueError(
-            f"mask must have shape (Tq, Tk) = {shape[2:]} or (B, H, Tq, Tk) = {shape}, where an axis of size 1 "
-            f"serves for all, got {array.shape}: one per text is mask[:, None], one per head mask[None]"
+            f"mask must have shape (Tq, Tk) = {shape[2:]} or (B, H, Tq, Tk) = {shape}, any axis of which "
+            f"may be 1, got {array.shape}: per text mask[:, None], per head mask[None]"
         )
     empty = np.argwhere(~array.any(axis=-1))
     if len(empty):
