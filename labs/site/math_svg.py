@@ -101,7 +101,8 @@ class Typesetter:
         if not used:
             return ""
         paths = "".join(f'<path id="{GLYPH}{name}" d="{self.glyphs[name]}"/>' for name in used)
-        return f'<svg class="labs-math-glyphs" aria-hidden="true" width="0" height="0"><defs>{paths}</defs></svg>'
+        start = '<svg class="labs-math-glyphs" aria-hidden="true" width="0" height="0">'
+        return f"{start}<defs>{paths}</defs></svg>"
 
 
 def _mathjax_file(name: str) -> str:

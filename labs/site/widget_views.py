@@ -26,7 +26,7 @@ REFERENCE = re.compile(r"IPY_MODEL_(\w+)")
 
 #: What only a live kernel's front end reads: where to find the code of a model and how Jupyter lays it out.
 JUPYTER_ONLY = re.compile(
-    r"_(model|view)_(module|module_version|count)|_dom_classes|_anywidget_id|layout|style|tabbable|tooltip"
+    "_(model|view)_(module|module_version|count)|_dom_classes|_anywidget_id|layout|style|tabbable|tooltip"
 )
 
 #: Height in rem of a view without a `reserve` trait, on wide and on narrow pages: room for one sentence.
@@ -57,7 +57,7 @@ def lighten_models(models: dict[str, dict]) -> dict[str, dict]:
 
 
 def take_module(state: dict) -> tuple[str, str] | None:
-    """Replace the module in a model's state by its key; returns the key and the file's text, if it has one."""
+    """Replace the module in a model's state by its key; returns key and file, if it has one."""
     if "_esm" not in state:
         return None
     module = json.dumps([state.pop("_esm"), state.pop("_css", "")], ensure_ascii=False)
