@@ -63,7 +63,7 @@ def _run_jupyter_book(arguments: list[str], folder: Path) -> bool:
     )
     for line in process.stderr:
         if KERNEL_NOTICE not in line:
-            print(line, end="", file=sys.stderr, flush=True)
+            print(line if sys.stderr.isatty() else without_colours(line), end="", file=sys.stderr, flush=True)
     return process.wait() != 0
 
 
@@ -75,13 +75,13 @@ def notebook_failures(root: Path) -> list[str]:
         name = report.relative_to(folder).as_posix().removesuffix(".err.log") + ".ipynb"
         # a report begins with the way into the kernel, which says nothing about the notebook
         text = report.read_text("utf8").split("CellExecutionError: ", 1)[-1]
-        failures.append(f"{name} failed:\n{plain(text)}")
+        failures.append(f"{name} failed:\n{without_colours(text).strip()}")
     return failures
 
 
-def plain(text: str) -> str:
-    """A kernel's traceback without colours and blank ends."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text).strip()
+def without_colours(text: str) -> str:
+    """What a program wrote for a terminal, as plain text."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 # What is kept from one build to the next

@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from labs.figures import notation
-from labs.site.build import ROOT, plain
+from labs.site.build import ROOT, without_colours
 
 #: The only metadata that a stored notebook has.
 METADATA = {
@@ -28,6 +28,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 #: The text between `<!-- generated: NAME -->` and `<!-- end -->` in a page, by NAME.
 GENERATED: dict[str, Callable[[], str]] = {
+    "sizes": notation.sizes_markdown,
     "tensors": notation.tensors_markdown,
 }
 
@@ -82,7 +83,7 @@ def refresh_notebook(path: Path) -> bool:
     try:
         client.execute(stderr=subprocess.DEVNULL)  # of the kernel itself; that of a cell is an output
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        report = plain(str(error))
+        report = without_colours(str(error)).strip()
         raise RefreshError(f"{path}: {_failing_cell(notebook)} failed:\n{report}") from error
     clean(notebook)
     if found := problems(notebook):
