@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from labs.llm import tiny
+
 
 class Size(NamedTuple):
     """A letter that stands for a size."""
@@ -68,12 +70,24 @@ def swatch(role: str) -> str:
     return f'<span class="labs-swatch" style="--labs-role: var(--labs-role-{role})"></span> {role}'
 
 
-def sizes_markdown(values: dict[str, int]) -> str:
-    """The table of sizes, with the value that each letter has in the example.
+def example_sizes() -> dict[str, int]:
+    """The number that each letter of SIZES has in the course's example."""
+    (batch, positions), config = tiny.INPUT_IDS.shape, tiny.CONFIG
+    return {
+        "B": batch,
+        "T": positions,
+        "D": config.d_model,
+        "H": config.n_heads,
+        "dh": config.d_head,
+        "F": config.d_ff,
+        "V": config.vocab_size,
+        "L": config.n_layers,
+    }
 
-    Args:
-        values: a number for every letter of SIZES.
-    """
+
+def sizes_markdown() -> str:
+    """The table of sizes, with the number that each has in the example."""
+    values = example_sizes()
     rows = [
         f"| ${size.symbol}$ | `{size.letter}` | {values[size.letter]} | {size.meaning} |" for size in SIZES
     ]

@@ -4,8 +4,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from labs.figures import block_diagram
-from labs.llm import tiny
+from labs.figures import block_diagram, notation
 
 
 class block_diagram_node(nodes.General, nodes.Element):  # noqa: N801, docutils' own spelling
@@ -42,14 +41,8 @@ def visit(self, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def visit_as_text(self, node: nodes.Element) -> None:  # noqa: ARG001, the visitor's signature
-    """In every format without SVG: the picture in words."""
-    self.body.append("\n".join(block_diagram.text()))
-    raise nodes.SkipNode
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive with Sphinx."""
-    app.add_node(block_diagram_node, html=(visit, None), latex=(visit_as_text, None))
+    app.add_node(block_diagram_node, html=(visit, None))
     app.add_directive("block-diagram", BlockDiagram)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

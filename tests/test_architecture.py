@@ -1,0 +1,171 @@
+"""Dependencies point one way, are declared, and are pinned; every test file mirrors a file of the code."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+LABS = ROOT / "labs"
+
+#: What each part of labs may import of the others.
+MAY_IMPORT = {
+    "llm": {"llm"},
+    "figures": {"figures", "llm"},
+    "widgets": {"widgets", "figures", "llm"},
+    "exercises": {"exercises", "figures", "llm"},
+    "site": {"site", "widgets", "figures", "exercises", "llm"},
+}
+
+
+def imports(path):
+    """The dotted names of everything that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text("utf8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively; we write imports out"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def modules():
+    return sorted(path for path in LABS.rglob("*.py") if path.parent != LABS)
+
+
+def test_every_part_of_labs_is_known():
+    assert {path.parent.name for path in LABS.glob("*/__init__.py")} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(LABS).as_posix())
+def test_dependencies_point_one_way(path):
+    part = path.relative_to(LABS).parts[0]
+    for name in imports(path):
+        if name.startswith("labs."):
+            assert name.split(".")[1] in MAY_IMPORT[part], f"{part} must not import {name}"
+
+
+@pytest.mark.parametrize("path", sorted((LABS / "llm").glob("*.py")), ids=lambda path: path.name)
+def test_the_model_needs_numpy_only(path):
+    tops = {name.split(".")[0] for name in imports(path)}
+    assert tops - set(sys.stdlib_module_names) <= {"numpy", "labs"}
+
+
+# Declared and pinned
+
+
+def declared():
+    """Every requirement that we declare ourselves, with the file that does."""
+    for line in (ROOT / "requirements.txt").read_text("utf8").splitlines():
+        line = line.split("#")[0].strip()
+        if line and not line.startswith("-"):
+            yield "requirements.txt", Requirement(line)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
+    for line in project["project"]["dependencies"]:
+        yield "pyproject.toml", Requirement(line)
+    for line in project["project"]["optional-dependencies"]["test"]:
+        yield "pyproject.toml [test]", Requirement(line)
+    for line in project["build-system"]["requires"]:
+        yield "pyproject.toml [build-system]", Requirement(line)
+
+
+def pins():
+    """The exact versions of constraints.txt, one or more for each name."""
+    found = {}
+    for line in (ROOT / "constraints.txt").read_text("utf8").splitlines():
+        if line and not line.startswith("#"):
+            requirement = Requirement(line)
+            (specifier,) = requirement.specifier
+            assert specifier.operator == "==", line
+            found.setdefault(requirement.name.lower(), []).append(specifier.version)
+    return found
+
+
+def test_every_declared_package_is_pinned_within_its_range():
+    pinned = pins()
+    for file, requirement in declared():
+        versions = pinned.get(requirement.name.lower(), [])
+        assert versions, f"{requirement.name} of {file} is not in constraints.txt"
+        for version in versions:
+            assert requirement.specifier.contains(version), f"{file}: {requirement} and the pin {version}"
+
+
+def test_a_package_declared_twice_has_one_range():
+    ranges = {}
+    for _, requirement in declared():
+        ranges.setdefault(requirement.name.lower(), set()).add(str(requirement.specifier))
+    assert {name: found for name, found in ranges.items() if len(found) > 1} == {}
+
+
+def test_the_customers_packages_are_required():
+    names = {requirement.name for file, requirement in declared() if file == "requirements.txt"}
+    assert {"jupyter-book", "numpy", "matplotlib", "ipywidgets", "nbval"} <= names
+
+
+#: Where an import name is not the package's name.
+PACKAGES = {"IPython": "ipython", "fontTools": "fonttools", "quickjs": "quickjs-ng", "yaml": "pyyaml"}
+PACKAGES |= {"jupyter_book": "jupyter-book", "axe_playwright_python": "axe-playwright-python"}
+
+
+def test_everything_imported_is_pinned():
+    pinned = pins()
+    for path in [*LABS.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        for top in (
+            {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {"labs", "tests"}
+        ):
+            package = PACKAGES.get(top, top.replace("_", "-"))
+            assert package in pinned, (
+                f"{path.relative_to(ROOT)} imports {top}, which constraints.txt does not pin"
+            )
+
+
+# Mirrors
+
+
+def test_every_test_file_mirrors_a_file():
+    for test in (ROOT / "tests/labs").rglob("test_*.py"):
+        mirrored = LABS / test.relative_to(ROOT / "tests/labs").with_name(test.name.removeprefix("test_"))
+        assert mirrored.exists() or test.stem in {"test_jupyterlab"}, (
+            f"{test.relative_to(ROOT)} tests no file"
+        )
+
+
+def test_every_module_has_its_test():
+    for path in modules():
+        if path.name not in {"__init__.py", "__main__.py"}:
+            test = ROOT / "tests" / path.relative_to(ROOT).with_name(f"test_{path.name}")
+            assert test.exists(), f"{path.relative_to(ROOT)} has no test file"
+
+
+# The documents name what is there
+
+
+def test_readme_names_files_that_exist():
+    text = (ROOT / "README.md").read_text("utf8")
+    for name in re.findall(r"`((?:book|labs|tests|\.ci)/[\w./-]*)`", text):
+        assert (ROOT / name).exists(), f"README.md names {name}"
+
+
+def test_readme_and_makefile_give_the_same_commands():
+    readme, makefile = ((ROOT / name).read_text("utf8") for name in ("README.md", "Makefile"))
+    assert re.search(r"-m pytest [^\n]*", readme)[0] in re.sub(r"\\\n\s*", "", makefile)
+    for target in set(re.findall(r"make ([a-z]+)", readme)) - {"help"}:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"README.md names make {target}"
+
+
+def test_decisions_are_numbered_and_short():
+    pages = sorted((ROOT / "book/decisions").glob("*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for page in pages:
+        assert len(page.read_text("utf8").splitlines()) <= 40, page.name
+
+
+def test_contents_and_pages_agree():
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
+    listed = {contents["root"], *re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text("utf8"))}
+    pages = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "book").glob("*.*")}
+    assert listed == pages
