@@ -1,0 +1,61 @@
+// Controls that several widgets use, made of the browser's own form elements.
+import { element, uniqueId } from "./dom.js";
+
+/**
+ * A choice of one among a few: radio buttons up to four options, a drop-down list from five on.
+ *
+ * `legend` names the choice, `options` is a list of texts or elements (texts only in a list),
+ * `choose(index)` hears what the reader picks.  Returns { update(index) }.
+ */
+export function choice(el, legend, options, choose) {
+  return options.length > 4 ? dropDown(el, legend, options, choose) : radios(el, legend, options, choose);
+}
+
+function radios(el, legend, options, choose) {
+  const name = uniqueId();
+  const inputs = options.map(() => element("input", { type: "radio", name }));
+  const labels = options.map((option, index) => element("label", { class: "labs-option" }, inputs[index], option));
+  inputs.forEach((input, index) => input.addEventListener("change", () => choose(index)));
+  el.append(element("fieldset", { class: "labs-choice" }, element("legend", {}, legend), ...labels));
+  return {
+    update(chosen) {
+      inputs.forEach((input, index) => {
+        input.checked = index === chosen;
+      });
+    },
+  };
+}
+
+function dropDown(el, legend, options, choose) {
+  const list = element("select", {}, ...options.map((option) => element("option", {}, option)));
+  list.addEventListener("change", () => choose(list.selectedIndex));
+  el.append(element("label", { class: "labs-choice" }, element("span", {}, legend), list));
+  return {
+    update(chosen) {
+      list.selectedIndex = chosen;
+    },
+  };
+}
+
+/** A box to tick.  `toggle(checked)` hears the reader.  Returns { update(checked) }. */
+export function checkbox(el, label, toggle) {
+  const input = element("input", { type: "checkbox" });
+  input.addEventListener("change", () => toggle(input.checked));
+  el.append(element("label", { class: "labs-option" }, input, label));
+  return {
+    update(checked) {
+      input.checked = checked;
+    },
+  };
+}
+
+/** Text that opens on demand: the same numbers for copying and for a screen reader.  Returns { update(text) }. */
+export function fold(el, summary) {
+  const text = element("pre", { tabindex: 0, role: "group", "aria-label": summary });
+  el.append(element("details", { class: "labs-fold" }, element("summary", {}, summary), text));
+  return {
+    update(next) {
+      text.textContent = next;
+    },
+  };
+}

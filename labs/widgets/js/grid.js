@@ -1,0 +1,207 @@
+// The picture of a matrix that every widget uses: a grid of cells with headers, one of them focusable at a time.
+import { element, onFrame, setAttribute, setText } from "./dom.js";
+
+/**
+ * Draw a matrix in `el` and keep it up to date.
+ *
+ * `spec` says everything that is shown:
+ *   label     what a screen reader calls the grid
+ *   caption   a line above it, or null
+ *   corner    the names of the row axis (null for a single row) and of the column axis
+ *   rows      one { index, label } a row: its number and, where it has one, its letter (else null)
+ *   columns   the same for the columns
+ *   groups    null, or headers over several columns: { text, span, className }
+ *   cells     cells[row][column]: null where there is none, else
+ *             { id, text, share, className, disabled }: `id` is the caller's name for it, a number;
+ *             `share` in [-1, 1] colours it on the diverging scale, or null; a disabled cell cannot be selected
+ *   selected  the id of the selected cell, or -1
+ *   marked    the ids of the cells outlined as its counterparts
+ *   cell      width of a cell in rem
+ *   header    width of the row headers in rem
+ *
+ * `handlers.point(id)` hears which cell the pointer or the focus is on (-1: none), at most once a frame;
+ * `handlers.select(id)` hears which cell the reader selects (-1: selection cleared).
+ *
+ * Keys: arrows, Home and End in the row, with Ctrl in the grid; Enter or Space selects, Escape clears.
+ *
+ * Returns { update(spec), destroy() }.
+ */
+export function tensorGrid(el, spec, handlers) {
+  const listeners = new AbortController();
+  // data-lm-suppress-shortcuts: in JupyterLab the keys pressed here are ours, not the notebook's
+  const table = element("table", { class: "labs-grid", role: "grid", "data-lm-suppress-shortcuts": "true" });
+  const box = element("div", { class: "labs-grid-box" }, table);
+  el.append(box);
+
+  let nodes = []; // nodes[row][column], the <td> of each cell
+  let places = new Map(); // <td> -> [row, column]
+  let active = [0, 0]; // the one cell that Tab reaches
+  let pointed = -1;
+
+  const announce = onFrame(() => handlers.point(pointed));
+  const point = (id) => {
+    pointed = id;
+    announce();
+  };
+
+  function cellAt(row, column) {
+    return spec.cells[row]?.[column] ?? null;
+  }
+
+  function build() {
+    const { rows, columns, groups, corner, caption } = spec;
+    const head = [element("tr", {}, cornerCell(corner), ...columns.map((column) => header("col", column)))];
+    if (groups) head.unshift(element("tr", {}, element("td"), ...groups.map(groupHeader)));
+    nodes = rows.map(() => columns.map(() => element("td", { class: "labs-cell", role: "gridcell" })));
+    places = new Map(nodes.flatMap((line, row) => line.map((node, column) => [node, [row, column]])));
+    const body = rows.map((row, index) => element("tr", {}, header("row", row), ...nodes[index]));
+    table.replaceChildren(
+      ...(caption === null ? [] : [element("caption", {}, caption)]),
+      element("thead", {}, ...head),
+      element("tbody", {}, ...body),
+    );
+    active = [0, 0];
+    if (cellAt(0, 0) === null) active = nextCell([0, 0], 0, 1) ?? active;
+  }
+
+  function draw() {
+    setAttribute(table, "aria-label", spec.label);
+    setAttribute(table, "style", gridStyle(spec));
+    nodes.forEach((line, row) => line.forEach((node, column) => drawCell(node, cellAt(row, column))));
+    moveTo(active);
+  }
+
+  function drawCell(node, cell) {
+    const share = cell?.share ?? 0;
+    const classes = ["labs-cell", cell?.className];
+    if (cell === null) classes.push("labs-absent");
+    if (share !== 0) classes.push(share < 0 ? "labs-negative" : "labs-positive");
+    if (cell && spec.marked.includes(cell.id)) classes.push("labs-marked");
+    setAttribute(node, "class", classes.filter(Boolean).join(" "));
+    setAttribute(node, "style", share === 0 ? null : `--labs-m:${Math.abs(share).toFixed(3)}`);
+    setAttribute(node, "aria-selected", cell ? cell.id === spec.selected : null);
+    setAttribute(node, "aria-disabled", cell?.disabled ? true : null);
+    setText(node, cell?.text ?? "");
+  }
+
+  /** Make this the one cell that Tab reaches. */
+  function moveTo([row, column]) {
+    for (const [node, [r, c]] of places) {
+      const reachable = r === row && c === column;
+      setAttribute(node, "tabindex", cellAt(r, c) === null ? null : reachable ? 0 : -1);
+    }
+    active = [row, column];
+  }
+
+  /** The first cell from a place in a direction that is there, or null. */
+  function nextCell([row, column], down, right) {
+    const [r, c] = [row + down, column + right];
+    if (r < 0 || r >= nodes.length || c < 0 || c >= nodes[0].length) return null;
+    return cellAt(r, c) === null ? nextCell([r, c], down, right) : [r, c];
+  }
+
+  /** The last cell that one comes to in a direction. */
+  function lastCell(place, down, right) {
+    const next = nextCell(place, down, right);
+    return next === null ? place : lastCell(next, down, right);
+  }
+
+  function goal(key, ctrl) {
+    const [row, column] = active;
+    if (key === "ArrowUp") return nextCell(active, -1, 0);
+    if (key === "ArrowDown") return nextCell(active, 1, 0);
+    if (key === "ArrowLeft") return nextCell(active, 0, -1);
+    if (key === "ArrowRight") return nextCell(active, 0, 1);
+    if (key === "Home") return lastCell([ctrl ? 0 : row, column], 0, -1);
+    if (key === "End") return lastCell([ctrl ? nodes.length - 1 : row, column], 0, 1);
+    return null;
+  }
+
+  function select(cell) {
+    if (cell && !cell.disabled) handlers.select(cell.id === spec.selected ? -1 : cell.id);
+  }
+
+  function onKey(event) {
+    const place = places.get(event.target);
+    if (place === undefined || event.altKey || event.metaKey) return;
+    const moves = /^(Arrow(Up|Down|Left|Right)|Home|End)$/.test(event.key);
+    if (moves) {
+      moveTo(place);
+      const target = goal(event.key, event.ctrlKey);
+      if (target) nodes[target[0]][target[1]].focus();
+    } else if (event.key === "Enter" || event.key === " ") select(cellAt(...place));
+    else if (event.key === "Escape") handlers.select(-1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  const cellOf = (event) => {
+    const place = places.get(event.target.closest("td"));
+    return place ? cellAt(...place) : null;
+  };
+  const listen = (type, handler) => table.addEventListener(type, handler, { signal: listeners.signal });
+  listen("pointerover", (event) => point(cellOf(event)?.id ?? -1));
+  listen("pointerleave", () => point(-1));
+  listen("focusin", (event) => {
+    if (!places.has(event.target)) return;
+    moveTo(places.get(event.target));
+    point(cellOf(event).id);
+  });
+  listen("focusout", () => point(-1));
+  listen("click", (event) => select(cellOf(event)));
+  listen("keydown", onKey);
+
+  build();
+  draw();
+  return {
+    update(next) {
+      const same = skeleton(next) === skeleton(spec);
+      spec = next;
+      if (!same) build();
+      draw();
+    },
+    destroy() {
+      listeners.abort();
+      announce.cancel();
+      box.remove();
+    },
+  };
+}
+
+/** Everything that the frame around the cells depends on, as one text: while it stays, so do the elements. */
+function skeleton({ caption, corner, rows, columns, groups }) {
+  return JSON.stringify([caption, corner, rows, columns, groups]);
+}
+
+/** The custom properties from which css/grid.css takes the width of a grid. */
+export function gridStyle({ columns, cell, header }) {
+  return `--labs-columns:${columns.length};--labs-cell:${cell}rem;--labs-header:${header}rem`;
+}
+
+function cornerCell([row, column]) {
+  const text = row === null ? `${column}→` : `${row}↓ ${column}→`;
+  return element("td", { class: "labs-corner" }, text);
+}
+
+function header(scope, { index, label }) {
+  const children = index === null ? [] : [element("span", { class: "labs-index" }, String(index))];
+  if (label !== null) children.push(" ", element("span", { class: "labs-letter" }, label));
+  return element("th", { scope, class: `labs-${scope}` }, ...children);
+}
+
+function groupHeader({ text, span, className }) {
+  return element("th", { scope: "colgroup", colspan: span, class: `labs-group ${className}` }, text);
+}
+
+/** The same matrix as plain text in aligned columns, from the `spec` of a grid. */
+export function textTable({ corner, rows, columns, cells }) {
+  const [down, across] = corner;
+  const title = (axis, { index, label }) => [index === null ? "" : `${axis}=${index}`, label ?? ""].join(" ").trim();
+  const head = ["", ...columns.map((column) => title(across, column))];
+  const body = rows.map((row, r) => [title(down, row), ...cells[r].map((cell) => cell?.text ?? "")]);
+  const lines = [head, ...body];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
+  const pad = (text, column) => (column === 0 ? text.padEnd(widths[0]) : text.padStart(widths[column]));
+  return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");
+}

@@ -1,0 +1,94 @@
+// A tensor as a widget's model describes it, in words and as matrices to draw.  No document: tested without one.
+//
+// A `tensor` here is a plain record: name, shape, axes (one name an axis), values (flat, row-major), decimals,
+// limit (the end of the colour scale), labels (axis name -> one list of letters, or one for each index of the
+// first axis) and words (the section "tensor" of the strings).
+import { count, flatIndex, format, indices, scaleFraction, unravel } from "./numbers.js";
+import { fill } from "./dom.js";
+
+/** At most this many matrices are shown at once. */
+const SIDE_BY_SIDE = 4;
+
+/**
+ * How many of the axes before rows and columns are laid out side by side, counted from the last of them:
+ * as many as keep to SIDE_BY_SIDE matrices.  On the axes before those the reader picks one index.
+ */
+export function tiledAxes(shape) {
+  const leading = shape.slice(0, -2);
+  let tiled = 0;
+  while (tiled < leading.length && count(leading.slice(-tiled - 1)) <= SIDE_BY_SIDE) tiled++;
+  return tiled;
+}
+
+/** The leading indices of the matrices that are shown while `picked` are the indices the reader picked. */
+export function shownMatrices(shape, picked) {
+  return indices(shape.slice(picked.length, -2)).map((index) => [...picked, ...index]);
+}
+
+/** The letter of an index on an axis, or null; `first` is the index on the first axis, whose letters may differ. */
+export function labelOf(labels, axis, index, first) {
+  const lists = labels[axis];
+  if (lists === undefined) return null;
+  return lists[lists.length === 1 ? 0 : first][index];
+}
+
+/** An axis in the name of a shape: a single letter as a capital, as the course writes it; others as they are. */
+export function sizeName(axis) {
+  return axis.length === 1 ? axis.toUpperCase() : axis;
+}
+
+/** What an index on an axis counts: "position". */
+export function axisWord(tensor, axis) {
+  return tensor.words[`axis_${axis}`] ?? axis;
+}
+
+/** An index on an axis in words: `position 2`, or `position 2 "e"` where it has a letter. */
+export function placeWords(tensor, axis, index, first) {
+  const label = labelOf(tensor.labels, axis, index, first);
+  const template = label === null ? tensor.words.place : tensor.words.place_labelled;
+  return fill(template, { axis: axisWord(tensor, axis), index, label });
+}
+
+/** `X[0,2,5] = -0.31`, and where its axes have letters: `X[0,2,5] = -0.31: position 2 "e"`. */
+export function sentence(tensor, flat) {
+  const index = unravel(flat, tensor.shape);
+  const value = format(tensor.values[flat], tensor.decimals);
+  const number = fill(tensor.words.number, { name: tensor.name, index: index.join(","), value });
+  const places = tensor.axes.flatMap((axis, a) =>
+    axis in tensor.labels ? [placeWords(tensor, axis, index[a], index[0])] : [],
+  );
+  return places.length === 0 ? number : fill(tensor.words.number_at, { number, places: places.join(", ") });
+}
+
+/** The headers of an axis for a grid: one { index, label } for each of its indices. */
+export function axisHeaders(tensor, a, first) {
+  const axis = tensor.axes[a];
+  return Array.from({ length: tensor.shape[a] }, (_, index) => ({
+    index,
+    label: labelOf(tensor.labels, axis, index, first),
+  }));
+}
+
+/** What a grid shows of the matrix with these leading indices: a part of the `spec` of `tensorGrid`. */
+export function matrixSpec(tensor, leading) {
+  const { shape, axes, name, decimals, limit, values } = tensor;
+  const single = shape.length === 1;
+  const first = leading[0] ?? 0;
+  const [rows, columns] = single ? [1, shape[0]] : shape.slice(-2);
+  const cell = (row, column) => {
+    const flat = flatIndex(single ? [column] : [...leading, row, column], shape);
+    return { id: flat, text: format(values[flat], decimals), share: scaleFraction(values[flat], limit) };
+  };
+  return {
+    label: leading.length === 0 ? name : `${name}[${leading.join(",")}]`,
+    caption:
+      leading.length === 0
+        ? null
+        : leading.map((index, a) => placeWords(tensor, axes[a], index, first)).join(", "),
+    corner: [single ? null : axes.at(-2), axes.at(-1)],
+    rows: single ? [{ index: null, label: null }] : axisHeaders(tensor, shape.length - 2, first),
+    columns: axisHeaders(tensor, shape.length - 1, first),
+    groups: null,
+    cells: Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => cell(r, c))),
+  };
+}

@@ -1,0 +1,103 @@
+// The widget TensorGrid: any small array as grids of cells.
+import { element, onFrame, setText } from "./dom.js";
+import { unravel } from "./numbers.js";
+import { axisHeaders, axisWord, matrixSpec, sentence, shownMatrices, sizeName, tiledAxes } from "./tensor.js";
+import { gridStyle, tensorGrid, textTable } from "./grid.js";
+import { choice, fold } from "./controls.js";
+
+/** The record that `tensor.js` works on. */
+function tensorOf(model) {
+  const names = ["name", "shape", "axes", "values", "decimals", "limit", "labels"];
+  const tensor = Object.fromEntries(names.map((name) => [name, model.get(name)]));
+  return { ...tensor, words: model.get("strings").tensor };
+}
+
+/** What the reader chooses from on an axis: its indices, with their letters. */
+function optionsOf(tensor, a) {
+  return axisHeaders(tensor, a, 0).map(({ index, label }) => (label === null ? `${index}` : `${index} ${label}`));
+}
+
+function title({ name, shape, axes }, role) {
+  return element(
+    "p",
+    { class: "labs-title", translate: "no" },
+    element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name),
+    element("span", { class: "labs-shape" }, `[${shape.join(",")}]`),
+    element("span", { class: "labs-shape" }, `(${axes.map(sizeName).join(",")})`),
+  );
+}
+
+function render({ model, el }) {
+  const tensor = tensorOf(model);
+  const words = model.get("strings").tensor_grid;
+  const pickedAxes = tensor.axes.slice(0, Math.max(0, tensor.axes.length - 2 - tiledAxes(tensor.shape)));
+  let pointed = -1; // under the pointer or focused: known to this view alone
+
+  const pickers = element("div", { class: "labs-controls" });
+  const matrices = element("div", { class: "labs-matrices" });
+  const status = element("p", { class: "labs-status", role: "status" });
+  const root = element("div", { class: "labs-root" }, title(tensor, model.get("role")), pickers, matrices, status);
+  el.append(root);
+
+  const set = (name, value) => {
+    model.set(name, value);
+    model.save_changes();
+  };
+  const handlers = {
+    point(id) {
+      pointed = id;
+      drawStatus();
+    },
+    select: (id) => set("selected", id),
+  };
+
+  const choices = pickedAxes.map((axis, a) => {
+    return choice(pickers, axisWord(tensor, axis), optionsOf(tensor, a), (index) =>
+      set("picked", model.get("picked").with(a, index)),
+    );
+  });
+  const text = fold(root, words.as_text);
+
+  const specs = () =>
+    shownMatrices(tensor.shape, model.get("picked")).map((leading) => ({
+      ...matrixSpec(tensor, leading),
+      selected: model.get("selected"),
+      marked: [],
+      cell: model.get("cell"),
+      header: model.get("header"),
+    }));
+  matrices.setAttribute("style", `--labs-across:${model.get("across")};${gridStyle(specs()[0])}`);
+  const grids = specs().map((spec) => tensorGrid(matrices, spec, handlers));
+
+  function drawStatus() {
+    const shown = pointed >= 0 ? pointed : model.get("selected");
+    setText(status, shown >= 0 ? sentence(tensor, shown) : words.hint);
+  }
+
+  const draw = onFrame(() => {
+    const now = specs();
+    grids.forEach((grid, index) => grid.update(now[index]));
+    choices.forEach((picker, a) => picker.update(model.get("picked")[a]));
+    text.update(now.map((spec) => `${spec.label}\n${textTable(spec)}`).join("\n\n"));
+    drawStatus();
+  });
+  /** A cell that was selected elsewhere comes into sight. */
+  const reveal = () => {
+    const selected = model.get("selected");
+    if (selected >= 0) model.set("picked", unravel(selected, tensor.shape).slice(0, pickedAxes.length));
+    draw();
+  };
+  model.on("change:selected", reveal);
+  model.on("change:picked", draw);
+  draw();
+
+  return () => {
+    model.off("change:selected", reveal);
+    model.off("change:picked", draw);
+    draw.cancel();
+    grids.forEach((grid) => grid.destroy());
+    root.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,100 @@
+"""The files beside this one, as the texts that a widget carries: a script, a style sheet, its strings.
+
+A widget's module is loaded from a text, not from an address, so `import ... from "./grid.js"` has nothing to
+be relative to. `script` therefore joins a module and the modules it imports into one text, without a bundler.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from labs.figures import palette
+
+HERE = Path(__file__).parent
+
+#: The one form of import that is joined; names keep their names.
+_IMPORT = re.compile(r'import \{ (?P<names>\w+(?:, \w+)*) \} from "\./(?P<file>\w+\.js)";')
+#: A declaration at the top level of a module, with or without `export`.
+_DECLARATION = re.compile(
+    r"^(?P<export>export )?(?:async )?(?:function\*?|class|const|let) (?P<name>\w+)", re.MULTILINE
+)
+#: Anything else that begins like an import or an export.
+_OTHER = re.compile(r"import\b|export (?!(?:async )?(?:function|class|const|let) )|.*\bimport\(")
+
+
+def script(entry: str, directory: Path = HERE / "js") -> str:
+    """Join the module `entry` and everything it imports into the text of one module.
+
+    Each file appears once, after the files it imports. All of them share one scope, so the top-level names of
+    all files must differ. Only the entry keeps its `export`s.
+
+    Args:
+        entry: the file name of a module in `directory`.
+        directory: where the modules are.
+
+    Raises: ValueError, naming file and line, for an import or export of any other form, a name that the
+        imported file does not export, a name declared in two files, a missing file, or a circle of imports.
+    """
+    parts: dict[str, str] = {}  # file name -> text, in dependency order
+    _collect(entry, directory, parts, (entry,))
+    _refuse_clashes(parts)
+    return "\n".join(f"// {name}\n{text}" for name, text in parts.items())
+
+
+def _collect(name: str, directory: Path, parts: dict[str, str], path: tuple[str, ...]) -> None:
+    """Add a module, after those it imports, to `parts`; `path` is the chain of imports that led here."""
+    if name in path[:-1]:
+        raise ValueError(f"the imports {' -> '.join(path)} form a circle: move what both need elsewhere")
+    if name in parts:
+        return
+    lines = []
+    for number, line in enumerate(_read(name, directory, path).splitlines(), start=1):
+        where = f"{name}:{number}"
+        if imported := _IMPORT.fullmatch(line):
+            _collect(imported["file"], directory, parts, (*path, imported["file"]))
+            _refuse_missing(imported["names"].split(", "), imported["file"], directory, where)
+        elif _OTHER.match(line) and not (len(path) == 1 and line.startswith("export default ")):
+            raise ValueError(
+                f'{where}: expected `import {{ a, b }} from "./file.js";` or `export` before a declaration '
+                f"(`export default` only in a widget's own module), got `{line.strip()}`"
+            )
+        else:
+            lines.append(line if len(path) == 1 else line.removeprefix("export "))
+    parts[name] = "\n".join(lines).strip() + "\n"
+
+
+def _read(name: str, directory: Path, path: tuple[str, ...]) -> str:
+    file = directory / name
+    if not file.is_file():
+        raise ValueError(f"{' -> '.join(path)}: there is no {name} in {directory.name}/")
+    return file.read_text("utf8")
+
+
+def _refuse_missing(names: list[str], file: str, directory: Path, where: str) -> None:
+    """Raise ValueError unless `file` exports every one of `names`."""
+    text = (directory / file).read_text("utf8")
+    exported = {found["name"] for found in _DECLARATION.finditer(text) if found["export"]}
+    if missing := sorted(set(names) - exported):
+        raise ValueError(f"{where}: {file} exports {sorted(exported)}, but not {', '.join(missing)}")
+
+
+def _refuse_clashes(parts: dict[str, str]) -> None:
+    """Raise ValueError if two modules declare the same top-level name."""
+    owner: dict[str, str] = {}
+    for file, text in parts.items():
+        for found in _DECLARATION.finditer(text):
+            other = owner.setdefault(found["name"], file)
+            if other != file:
+                raise ValueError(f"{other} and {file} both declare {found['name']}: rename one of them")
+
+
+def style(*names: str) -> str:
+    """The palette's custom properties, then the named style sheets of `css/`, as one text."""
+    sheets = ((HERE / "css" / name).read_text("utf8") for name in names)
+    return "\n".join([palette.css(), *sheets])
+
+
+def strings(*sections: str, language: str = "en") -> dict[str, dict[str, str]]:
+    """The named sections of a language's table of everything that a widget shows or says."""
+    table = json.loads((HERE / "strings" / f"{language}.json").read_text("utf8"))
+    return {section: table[section] for section in sections}

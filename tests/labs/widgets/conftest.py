@@ -1,0 +1,88 @@
+"""What the widget tests share: pages that show widgets without a kernel, and their modules without a browser."""
+
+import json
+import re
+from pathlib import Path
+
+import pydata_sphinx_theme
+import pytest
+import quickjs
+import sphinx_book_theme
+from ipywidgets.embed import embed_data
+
+from labs.widgets import modules
+
+HOST = Path(__file__).parents[3] / "book" / "assets" / "labs-host.js"
+
+#: The theme's own style sheets, because a widget must look right under them.
+THEME = tuple(
+    Path(package.__file__).parent / "theme" / name / "static" / "styles" / f"{name.replace('_', '-')}.css"
+    for package, name in ((pydata_sphinx_theme, "pydata_sphinx_theme"), (sphinx_book_theme, "sphinx_book_theme"))
+)
+
+#: A column of text as wide as the theme's: 740, 640 and 328 px in pages of 1280, 768 and 360 px.
+COLUMN = "main { box-sizing: content-box; width: min(740px, 100vw - 2 * clamp(16px, 12vw - 27px, 64px)); margin: 0 auto }"
+
+PAGE = """<!doctype html>
+<html lang="en" data-theme="{theme}">
+<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>widgets</title>
+{sheets}<style>{column}</style>
+<main class="bd-article"><h1>Widgets</h1>
+<script type="application/vnd.jupyter.widget-state+json">{state}</script>
+{views}
+</main><script src="labs-host.js"></script>
+</html>
+"""
+
+VIEW = """<div class="labs-widget"><script type="application/vnd.jupyter.widget-view+json">{}</script></div>
+"""
+
+
+def inline(data) -> str:
+    """JSON that may stand in a script element."""
+    return json.dumps(data).replace("</", "<\\/")
+
+
+def page_of(widgets, theme="light") -> str:
+    """A page that shows the widgets from their state, as the built book does."""
+    data = embed_data(views=list(widgets), drop_defaults=False)
+    return PAGE.format(
+        theme=theme,
+        sheets="".join(f'<link rel="stylesheet" href="{sheet.name}">' for sheet in THEME),
+        column=COLUMN,
+        state=inline(data["manager_state"]),
+        views="".join(VIEW.format(inline(view)) for view in data["view_specs"]),
+    )
+
+
+@pytest.fixture
+def show(tmp_path, serve, open_page):
+    """A function `show(*widgets, theme="light", **page)` that returns a page with their views, all drawn.
+
+    A widget that is given twice gets two views. `page` goes to `open_page`.
+    """
+
+    def show(*widgets, theme="light", **page):
+        (tmp_path / "page.html").write_text(page_of(widgets, theme), "utf8")
+        for file in (HOST, *THEME):
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+        opened = open_page(serve(tmp_path) + "page.html", **page)
+        opened.wait_for_selector("html[data-labs-widgets=ready]")
+        return opened
+
+    return show
+
+
+def run_module(entry: str):
+    """A function `call(name, *arguments)` that calls an exported function of a module, without a browser."""
+    context = quickjs.Context()
+    context.eval(re.sub(r"^export (default )?", lambda found: "const widget = " if found[1] else "", modules.script(entry), flags=re.MULTILINE))
+    context.eval("var call = (name, text) => JSON.stringify(eval(name)(...JSON.parse(text)))")
+    call = context.get("call")
+    return lambda name, *arguments: json.loads(call(name, json.dumps(arguments)))
+
+
+@pytest.fixture(scope="session")
+def javascript():
+    """A function `javascript(entry)` that returns `call(name, *arguments)` for the functions of a module."""
+    return run_module
