@@ -28,11 +28,8 @@ def visit(self, node: nodes.Element) -> None:
         for step in block_diagram.NODES
         if folder + step.page in builder.env.found_docs
     }
-    batch, positions = tiny.INPUT_IDS.shape
-    sizes = {"B": batch, "T": positions, "D": tiny.CONFIG.d_model, "V": tiny.CONFIG.vocab_size}
-    picture = block_diagram.svg(
-        sizes, links, label="The model that this course follows, from tokens to one loss"
-    )
+    label = "The model that this course follows, from tokens to one loss"
+    picture = block_diagram.svg(notation.example_sizes(), links, label=label)
     items = "".join(f"<li>{self.encode(sentence)}</li>" for sentence in block_diagram.text())
     self.body.append(
         f'<figure class="labs-diagram-figure">{picture}'

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
 
 from labs.figures import block_diagram
 
@@ -16,9 +17,9 @@ def page(tmp_path):
     (tmp_path / "conf.py").write_text('extensions = ["labs.site.block_diagram"]\nroot_doc = "book/index"\n')
     (book / "index.rst").write_text("Index\n=====\n\n.. block-diagram::\n\n.. toctree::\n\n   01_shapes\n")
     (book / "01_shapes.rst").write_text("Shapes\n======\n")
-    Sphinx(
-        tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees", "html", status=None, warningiserror=True
-    ).build()
+    folders = [tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees"]
+    with docutils_namespace():
+        Sphinx(*folders, "html", status=None, warningiserror=True).build()
     return (tmp_path / "out/book/index.html").read_text("utf8")
 
 
