@@ -63,20 +63,28 @@ class BlockWeights(NamedTuple):
     w2: np.ndarray
 
 
-#: The axes of a block's parameters, for example w1 (D, F).
+#: The letters of the axes of a block's parameters: w1 is (D, F).
 BLOCK_AXES = BlockWeights(
     attn_norm="D", wq="DD", wk="DD", wv="DD", wo="DD", ffn_norm="D", w1="DF", w3="DF", w2="FD"
 )
 
 
-def param_shapes(config):
-    """Return the shape of every parameter by its key, in the order of the forward pass."""
-    sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff}
+def param_axes(config):
+    """Return the letters of the axes of every parameter by its key, in the order of the forward pass."""
     axes = {"embedding": "VD"}
     for l in range(config.n_layers):
         axes |= {f"blocks.{l}.{name}": letters for name, letters in BLOCK_AXES._asdict().items()}
-    axes |= {"final_norm": "D", "unembedding": "DV"}
-    return {key: tuple(sizes[letter] for letter in letters) for key, letters in axes.items()}
+    return axes | {"final_norm": "D", "unembedding": "DV"}
+
+
+def param_shapes(config):
+    """Return the shape of every parameter by its key, in the order of the forward pass."""
+    return {key: _shape(letters, config) for key, letters in param_axes(config).items()}
+
+
+def _shape(letters, config):
+    sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff}
+    return tuple(sizes[letter] for letter in letters)
 
 
 def init_params(config, seed, dtype=np.float64):
@@ -117,20 +125,28 @@ def init_params(config, seed, dtype=np.float64):
 
 
 def check_params(params, config):
-    """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one floating dtype."""
-    expected = param_shapes(config)
-    if params.keys() != expected.keys():
-        missing, extra = sorted(expected.keys() - params.keys()), sorted(params.keys() - expected.keys())
+    """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one floating-point dtype."""
+    axes = param_axes(config)
+    if params.keys() != axes.keys():
+        missing, extra = sorted(axes.keys() - params.keys()), sorted(params.keys() - axes.keys())
         raise ValueError(
             f"params must have the keys of param_shapes(config), got missing {missing} and extra {extra}: "
             "were they made for another config?"
         )
-    dtype = np.asarray(params["embedding"]).dtype
-    for key, shape in expected.items():
-        array = shapes.as_floats(key, params[key])
-        shapes.require_shape(key, array, "of the config", shape, "were the params made for another config?")
-        if array.dtype != dtype:
-            raise TypeError(f"params must share one dtype, got embedding {dtype} and {key} {array.dtype}")
+    _check_arrays(params, axes, config)
+
+
+def _check_arrays(arrays, axes, config):
+    first = next(iter(axes))
+    for key, letters in axes.items():
+        array = shapes.as_floats(key, arrays[key])
+        shapes.require_shape(
+            key, array, f"({', '.join(letters)})", _shape(letters, config), "is config another?"
+        )
+        if array.dtype != arrays[first].dtype:
+            raise TypeError(
+                f"{key} must have the dtype of {first}, {arrays[first].dtype}, got {array.dtype}: convert one of them"
+            )
 
 
 def split_heads(x, n_heads):
@@ -263,10 +279,11 @@ def attention(q, k, v, mask):
     """
     q, k, v = shapes.as_floats("q", q), shapes.as_floats("k", k), shapes.as_floats("v", v)
     shapes.require_axes("q", q, "B, H, Tq, dh")
-    B, H, Tq, dh = q.shape
-    shapes.require_shape("k", k, "(B, H, Tk, dh)", (B, H, k.shape[-2] if k.ndim > 1 else 1, dh))
-    shapes.require_shape("v", v, "(B, H, Tk, dh)", k.shape, "one value for each key")
-    mask = shapes.as_mask(mask, (B, H, Tq, k.shape[-2]))
+    shapes.require_axes("k", k, "B, H, Tk, dh")
+    (B, H, Tq, dh), Tk = q.shape, k.shape[2]
+    shapes.require_shape("k", k, "(B, H, Tk, dh)", (B, H, Tk, dh), "it must match q but for Tk")
+    shapes.require_shape("v", v, "(B, H, Tk, dh)", (B, H, Tk, dh), "one value for each key")
+    mask = shapes.as_mask(mask, (B, H, Tq, Tk))
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(dh)  # (B, H, Tq, Tk)
     p = ops.softmax(np.where(mask, scores, -np.inf))
     return p @ v, AttentionCache(q, k, v, p)
@@ -275,7 +292,7 @@ def attention(q, k, v, mask):
 def attention_backward(do, cache):
     """Pull do (B, H, Tq, dh) back; returns dq, dk, dv. Where the mask is False p = 0, and nothing flows."""
     q, k, v, p = cache
-    shapes.require_shape("do", do, "(B, H, Tq, dh)", q.shape)
+    do = shapes.as_gradient("do", do, "(B, H, Tq, dh)", q.shape)
     # forward: o = p @ v
     dv = p.swapaxes(-1, -2) @ do
     dp = do @ v.swapaxes(-1, -2)
@@ -376,6 +393,7 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
         of after the sum: Xiong et al. 2020, arXiv:2002.04745, figure 1.
     """
     w = weights
+    _check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
     shapes.require_axes("x", x, "B, T, D")
     if mask is None:
         mask = causal_mask(x.shape[1])
@@ -400,6 +418,7 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
 def block_backward(dy, cache):
     """Pull dy (B, T, D) back; returns dx (B, T, D) and the BlockWeights of gradients."""
     w, config, z = cache.weights, cache.config, cache.z
+    dy = shapes.as_gradient("dy", dy, "(B, T, D)", z.shape)
     # forward: y = r + swiglu(rms_norm(r)); r is used twice, so its gradients add
     dn, dw1, dw3, dw2 = swiglu_backward(dy, cache.swiglu)
     dr_branch, dffn_norm = rms_norm_backward(dn, cache.ffn_norm)
@@ -464,10 +483,15 @@ def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
 def backward(dlogits, cache):
     """Pull dlogits (B, T, V) back; returns the gradients of all parameters, with the keys of params.
 
-    Raises: ValueError if dlogits does not have the shape of the logits that came with `cache`.
+    Raises: ValueError if dlogits does not have the shape of the logits that came with `cache`, TypeError if it
+        does not have their dtype.
     """
-    logits_shape = (*cache.embedding.ids.shape, cache.unembedding.weight.shape[1])
-    shapes.require_shape("dlogits", dlogits, "(B, T, V)", logits_shape, "use the cache of the same batch")
+    ids, weight = cache.embedding.ids, cache.unembedding.weight
+    dlogits = shapes.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))
+    if dlogits.dtype != weight.dtype:
+        raise TypeError(
+            f"dlogits must have the dtype of the params, {weight.dtype}, got {dlogits.dtype}: convert it"
+        )
     dx, dunembedding = linear_backward(dlogits, cache.unembedding)
     dx, dfinal_norm = rms_norm_backward(dx, cache.final_norm)
     dblocks = []

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm.shapes import as_floats, as_ids, require_positive, require_shape
+from labs.llm.shapes import as_floats, as_gradient, as_ids, require_positive, require_shape
 
 
 class LinearCache(NamedTuple):
@@ -48,7 +48,7 @@ def linear_backward(dy, cache):
     """Pull dy (..., D_out) back; returns dx (..., D_in) and dweight (D_in, D_out)."""
     x, weight = cache
     D_in, D_out = weight.shape
-    require_shape("dy", dy, "(..., D_out)", (*x.shape[:-1], D_out))
+    dy = as_gradient("dy", dy, "(..., D_out)", (*x.shape[:-1], D_out))
     # forward: y = x @ weight, and every position shares one weight, so their products add
     dweight = x.reshape(-1, D_in).T @ dy.reshape(-1, D_out)
     return dy @ weight.T, dweight
@@ -84,7 +84,7 @@ def embedding(ids, table):
 def embedding_backward(dx, cache):
     """Pull dx (..., D) back; returns dtable (V, D), zero in the rows that no id named."""
     ids, table = cache
-    require_shape("dx", dx, "(..., D)", (*ids.shape, table.shape[1]))
+    dx = as_gradient("dx", dx, "(..., D)", (*ids.shape, table.shape[1]))
     dtable = np.zeros_like(table, dtype=dx.dtype)
     # forward: x = table[ids], so an id that occurs n times adds n gradients; dtable[ids] += dx would keep one
     np.add.at(dtable, ids, dx)
@@ -117,24 +117,23 @@ def rms_norm(x, gain, *, eps=1e-5):
     x, gain = as_floats("x", x), as_floats("gain", gain)
     require_shape("gain", gain, "(D,)", x.shape[-1:], "one gain for each feature, the last axis of x")
     require_positive("eps", eps)
-    # at least float32: the square of 300 is beyond float16
-    squares = np.square(x, dtype=np.result_type(x, np.float32))
-    inv_rms = 1 / np.sqrt(squares.mean(axis=-1, keepdims=True) + eps)  # (..., 1)
-    inv_rms = inv_rms.astype(x.dtype, copy=False)
+    wide = np.result_type(x, np.float32)  # at least float32: the square of 300 is beyond float16
+    mean_square = np.vecdot(x, x, dtype=wide)[..., np.newaxis] / gain.size  # (..., 1)
+    inv_rms = (1 / np.sqrt(mean_square + eps)).astype(x.dtype, copy=False)
     return gain * (x * inv_rms), RMSNormCache(x, gain, inv_rms)
 
 
 def rms_norm_backward(dy, cache):
     """Pull dy (..., D) back; returns dx (..., D) and dgain (D,)."""
     x, gain, inv_rms = cache
-    require_shape("dy", dy, "(..., D)", x.shape)
+    dy = as_gradient("dy", dy, "(..., D)", x.shape)
     unit = x * inv_rms  # (..., D), recomputed instead of stored
     # forward: y = gain * unit, and every position shares one gain
     dgain = (dy * unit).reshape(-1, gain.size).sum(axis=0)
     dunit = dy * gain
     # forward: unit = x * inv_rms, where inv_rms depends on every x_d of its vector
-    dx = inv_rms * (dunit - unit * (dunit * unit).mean(axis=-1, keepdims=True))
-    return dx, dgain
+    mean = np.vecdot(dunit, unit)[..., np.newaxis] / gain.size  # (..., 1)
+    return inv_rms * (dunit - unit * mean), dgain
 
 
 def softmax(x, axis=-1):
@@ -165,8 +164,8 @@ def softmax_backward(dp, p, axis=-1):
 
         dx_i = p_i * (dp_i - sum_j p_j * dp_j)
     """
-    require_shape("dp", dp, "of p", p.shape)
-    return p * (dp - (p * dp).sum(axis=axis, keepdims=True))
+    dp = as_gradient("dp", dp, "of p", p.shape)
+    return p * (dp - np.expand_dims(np.vecdot(p, dp, axis=axis), axis))
 
 
 def _minus_max(x, axis):
@@ -201,15 +200,15 @@ def silu_backward(dy, x):
 
     dx = dy * s * (1 + x * (1 - s)),   s = sigmoid(x)
     """
-    require_shape("dy", dy, "of x", x.shape)
+    dy = as_gradient("dy", dy, "of x", x.shape)
     s = _sigmoid(x)
     return dy * (s * (1 + x * (1 - s)))
 
 
 def _sigmoid(x):
-    """Return 1 / (1 + exp(-x)), written with exp(-|x|), which never overflows."""
-    small = np.exp(-np.abs(x))
-    return np.where(x < 0, small, 1) / (1 + small)
+    """Return 1 / (1 + exp(-x)). Far below zero exp overflows to infinity, and the quotient is a correct 0."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
 
 
 class CrossEntropyCache(NamedTuple):

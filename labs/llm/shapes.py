@@ -52,6 +52,16 @@ def require_shape(name, array, letters, expected, todo="check which axis is whic
         raise ValueError(f"{name} must have shape {letters} = {expected}, got {array.shape}: {todo}")
 
 
+def as_gradient(name, value, letters, expected):
+    """Return `value` as a floating-point array of the `expected` shape, that of the forward result.
+
+    Raises: TypeError unless floating point; ValueError for another shape, which broadcasting might hide.
+    """
+    array = as_floats(name, value)
+    require_shape(name, array, letters, expected, "a gradient has the shape of the forward result")
+    return array
+
+
 def require_axes(name, array, letters):
     """Raise ValueError unless `array` has one non-empty axis for each of the comma-separated `letters`."""
     if array.ndim != letters.count(",") + 1 or array.size == 0:

@@ -1,8 +1,8 @@
 """The course's one example: two five-letter inputs, a model of 808 parameters, and its stored weights.
 
-The words are "attend" and "causal". The inputs are their first five letters, the targets the letters one step
-on. The weights live in `tiny_weights.json`, rounded to two decimals, so that no number of the course depends on
-a random stream; `tiny_search.py` chose them and says by which criteria.
+The words are "attend" and "causal". The inputs are their first five letters, the targets the letters one
+step on. The weights live in `tiny_weights.json`, rounded to two decimals, so that no number of the course
+depends on a random stream; `tiny_search.py` chose them and says by which criteria.
 """
 
 import functools
