@@ -60,11 +60,22 @@ def prepare(app):
     (static / "labs-palette.css").write_text(palette.css(), "utf8")
 
 
+def drop_unused_images(app, exception):
+    """Delete the pictures that an earlier build stored and no page shows any more."""
+    if exception or app.builder.format != "html":
+        return
+    used = {name for _pages, name in app.env.images.values()}
+    for file in Path(app.outdir, "_images").glob("*"):
+        if file.name not in used:
+            file.unlink()
+
+
 def setup(app):
     """Connect it all."""
     app.add_css_file("labs-palette.css", priority=400)
     app.connect("config-inited", add_templates)
     app.connect("builder-inited", prepare)
+    app.connect("build-finished", drop_unused_images)
     # after everyone who adds an asset to a page
     app.connect("html-page-context", keep_used_assets, priority=950)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
