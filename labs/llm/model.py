@@ -125,7 +125,7 @@ def init_params(config, seed, dtype=np.float64):
 
 
 def check_params(params, config):
-    """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one floating-point dtype."""
+    """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one dtype."""
     axes = param_axes(config)
     if params.keys() != axes.keys():
         missing, extra = sorted(axes.keys() - params.keys()), sorted(params.keys() - axes.keys())
@@ -137,16 +137,18 @@ def check_params(params, config):
 
 
 def _check_arrays(arrays, axes, config):
-    first = next(iter(axes))
+    dtype = np.asarray(arrays[next(iter(axes))]).dtype
     for key, letters in axes.items():
-        array = shapes.as_floats(key, arrays[key])
-        shapes.require_shape(
-            key, array, f"({', '.join(letters)})", _shape(letters, config), "is config another?"
-        )
-        if array.dtype != arrays[first].dtype:
+        array = arrays[key]
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or dtype.kind != "f":
             raise TypeError(
-                f"{key} must have the dtype of {first}, {arrays[first].dtype}, got {array.dtype}: convert one of them"
+                f"params must be arrays of one floating-point dtype, got {np.asarray(array).dtype} "
+                f"({type(array).__name__}) in {key} beside {dtype}: convert them all"
             )
+        expected = _shape(letters, config)
+        shapes.require_shape(
+            key, array, f"({', '.join(letters)})", expected, "is it made for another config?"
+        )
 
 
 def split_heads(x, n_heads):
@@ -329,12 +331,15 @@ def swiglu(x, w1, w3, w2):
     Raises: ValueError if the shapes disagree.
     Source: Shazeer 2020, arXiv:2002.05202, equation 6; his W, V, W2 are our w1, w3, w2.
     """
-    (u, _), (up, _) = ops.linear(x, w1), ops.linear(x, w3)
+    x, w1 = shapes.as_floats("x", x), shapes.as_floats("w1", w1)
+    w3, w2 = shapes.as_floats("w3", w3), shapes.as_floats("w2", w2)
+    shapes.require_axes("w1", w1, "D, F")
     shapes.require_shape("w3", w3, "(D, F)", w1.shape, "both up-projections have one shape")
+    shapes.require_shape("w2", w2, "(F, D)", w1.shape[::-1], "it leads back from F to D")
+    (u, _), (up, _) = ops.linear(x, w1), ops.linear(x, w3)
     gate = silu(u)
     hidden = gate * up
-    y, _ = ops.linear(hidden, w2)
-    return y, SwigluCache(x, w1, w3, w2, u, gate, up, hidden)
+    return hidden @ w2, SwigluCache(x, w1, w3, w2, u, gate, up, hidden)
 
 
 def swiglu_backward(dy, cache):
@@ -490,7 +495,7 @@ def backward(dlogits, cache):
     dlogits = shapes.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))
     if dlogits.dtype != weight.dtype:
         raise TypeError(
-            f"dlogits must have the dtype of the params, {weight.dtype}, got {dlogits.dtype}: convert it"
+            f"dlogits must have the dtype of params, {weight.dtype}, got {dlogits.dtype}: convert"
         )
     dx, dunembedding = linear_backward(dlogits, cache.unembedding)
     dx, dfinal_norm = rms_norm_backward(dx, cache.final_norm)
