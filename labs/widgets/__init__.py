@@ -1,5 +1,6 @@
 """The course's widgets: they run in JupyterLab, and without a kernel in the built pages."""
 
+from labs.widgets.head_split import HeadSplit
 from labs.widgets.tensor_grid import TensorGrid
 
-__all__ = ["TensorGrid"]
+__all__ = ["HeadSplit", "TensorGrid"]

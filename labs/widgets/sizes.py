@@ -64,13 +64,13 @@ def gap(width: float) -> float:
     return 1.0 if width == WIDE else 0.5
 
 
-def across(count: int, box_width: float, width: float) -> int:
+def across(count: int, box_width: float, width: float, distance: float) -> int:
     """How many of `count` boxes stand side by side: as many as fit, but the same number in each line."""
-    fit = max(1, int((width + gap(width)) / (box_width + gap(width))))
+    fit = max(1, int((width + distance) / (box_width + distance)))
     return max(n for n in range(1, fit + 1) if count % n == 0)
 
 
 def wrapped(count: int, box: tuple[float, float], width: float) -> float:
     """The height of `count` boxes of one width and height, laid out in lines."""
-    lines = count // across(count, box[0], width)
+    lines = count // across(count, box[0], width, gap(width))
     return lines * box[1] + (lines - 1) * gap(width)

@@ -127,7 +127,7 @@ def _shown(shape: Sequence[int]) -> int:
 def _across(shape: Sequence[int], cell: float, header: float) -> int:
     """How many matrices stand side by side in a wide page."""
     width, _ = sizes.grid_size(1, shape[-1], cell, header, sizes.WIDE)
-    return sizes.across(_shown(shape), width, sizes.WIDE)
+    return sizes.across(_shown(shape), width, sizes.WIDE, sizes.gap(sizes.WIDE))
 
 
 def _height(shape: Sequence[int], cell: float, header: float, width: float) -> float:

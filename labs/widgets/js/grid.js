@@ -57,6 +57,7 @@ export function tensorGrid(el, spec, handlers) {
     const body = rows.map((row, index) => element("tr", {}, header("row", row), ...nodes[index]));
     table.replaceChildren(
       ...(caption === null ? [] : [element("caption", {}, caption)]),
+      element("colgroup", {}, element("col", { class: "labs-header-column" }), ...columns.map(() => element("col"))),
       element("thead", {}, ...head),
       element("tbody", {}, ...body),
     );

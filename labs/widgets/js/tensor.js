@@ -7,7 +7,7 @@ import { count, flatIndex, format, indices, scaleFraction, unravel } from "./num
 import { fill } from "./dom.js";
 
 /** At most this many matrices are shown at once. */
-const SIDE_BY_SIDE = 4;
+export const SIDE_BY_SIDE = 4;
 
 /**
  * How many of the axes before rows and columns are laid out side by side, counted from the last of them:
@@ -67,6 +67,12 @@ export function axisHeaders(tensor, a, first) {
     index,
     label: labelOf(tensor.labels, axis, index, first),
   }));
+}
+
+/** What a reader chooses from on an axis: its indices, with their letters where these are always the same. */
+export function optionsOf(tensor, a) {
+  const shared = (tensor.labels[tensor.axes[a]] ?? []).length === 1;
+  return axisHeaders(tensor, a, 0).map(({ index, label }) => (shared ? `${index} ${label}` : `${index}`));
 }
 
 /** What a grid shows of the matrix with these leading indices: a part of the `spec` of `tensorGrid`. */

@@ -1,30 +1,15 @@
 // The widget TensorGrid: any small array as grids of cells.
 import { element, onFrame, setText } from "./dom.js";
 import { unravel } from "./numbers.js";
-import { axisHeaders, axisWord, matrixSpec, sentence, shownMatrices, sizeName, tiledAxes } from "./tensor.js";
+import { axisWord, matrixSpec, optionsOf, sentence, shownMatrices, tiledAxes } from "./tensor.js";
 import { gridStyle, tensorGrid, textTable } from "./grid.js";
-import { choice, fold } from "./controls.js";
+import { choice, fold, save, tensorTitle } from "./parts.js";
 
 /** The record that `tensor.js` works on. */
 function tensorOf(model) {
-  const names = ["name", "shape", "axes", "values", "decimals", "limit", "labels"];
+  const names = ["name", "role", "shape", "axes", "values", "decimals", "limit", "labels"];
   const tensor = Object.fromEntries(names.map((name) => [name, model.get(name)]));
   return { ...tensor, words: model.get("strings").tensor };
-}
-
-/** What the reader chooses from on an axis: its indices, with their letters. */
-function optionsOf(tensor, a) {
-  return axisHeaders(tensor, a, 0).map(({ index, label }) => (label === null ? `${index}` : `${index} ${label}`));
-}
-
-function title({ name, shape, axes }, role) {
-  return element(
-    "p",
-    { class: "labs-title", translate: "no" },
-    element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name),
-    element("span", { class: "labs-shape" }, `[${shape.join(",")}]`),
-    element("span", { class: "labs-shape" }, `(${axes.map(sizeName).join(",")})`),
-  );
 }
 
 function render({ model, el }) {
@@ -36,24 +21,21 @@ function render({ model, el }) {
   const pickers = element("div", { class: "labs-controls" });
   const matrices = element("div", { class: "labs-matrices" });
   const status = element("p", { class: "labs-status", role: "status" });
-  const root = element("div", { class: "labs-root" }, title(tensor, model.get("role")), pickers, matrices, status);
+  const title = element("p", { class: "labs-title" }, tensorTitle(tensor));
+  const root = element("div", { class: "labs-root" }, title, pickers, matrices, status);
   el.append(root);
 
-  const set = (name, value) => {
-    model.set(name, value);
-    model.save_changes();
-  };
   const handlers = {
     point(id) {
       pointed = id;
       drawStatus();
     },
-    select: (id) => set("selected", id),
+    select: (id) => save(model, "selected", id),
   };
 
   const choices = pickedAxes.map((axis, a) => {
     return choice(pickers, axisWord(tensor, axis), optionsOf(tensor, a), (index) =>
-      set("picked", model.get("picked").with(a, index)),
+      save(model, "picked", model.get("picked").with(a, index)),
     );
   });
   const text = fold(root, words.as_text);
@@ -84,7 +66,7 @@ function render({ model, el }) {
   /** A cell that was selected elsewhere comes into sight. */
   const reveal = () => {
     const selected = model.get("selected");
-    if (selected >= 0) model.set("picked", unravel(selected, tensor.shape).slice(0, pickedAxes.length));
+    if (selected >= 0) save(model, "picked", unravel(selected, tensor.shape).slice(0, pickedAxes.length));
     draw();
   };
   model.on("change:selected", reveal);

@@ -1,5 +1,23 @@
-// Controls that several widgets use, made of the browser's own form elements.
+// Parts that several widgets are made of: a title, the browser's own form elements, a fold.
 import { element, uniqueId } from "./dom.js";
+import { sizeName } from "./tensor.js";
+
+/** The name of a tensor in the colour of its role, and its shape in numbers and letters. */
+export function tensorTitle({ name, shape, axes, role }) {
+  return element(
+    "span",
+    { class: "labs-tensor", translate: "no" },
+    element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name),
+    element("span", { class: "labs-shape" }, `[${shape.join(",")}]`),
+    element("span", { class: "labs-shape" }, `(${axes.map(sizeName).join(",")})`),
+  );
+}
+
+/** Change a model for all its views and, where there is a kernel, for Python. */
+export function save(model, name, value) {
+  model.set(name, value);
+  model.save_changes();
+}
 
 /**
  * A choice of one among a few: radio buttons up to four options, a drop-down list from five on.
