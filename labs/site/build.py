@@ -58,13 +58,17 @@ def build(root: Path = ROOT) -> Path:
 def _run_jupyter_book(arguments: list[str], folder: Path) -> bool:
     """Run Jupyter Book in a process of its own, pass its messages on, and say whether it failed."""
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", *arguments]
-    process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, encoding="utf8"
-    )
-    for line in process.stderr:
-        if KERNEL_NOTICE not in line:
-            print(line if sys.stderr.isatty() else without_colours(line), end="", file=sys.stderr, flush=True)
-    return process.wait() != 0
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "encoding": "utf8"}
+    with subprocess.Popen(command, cwd=folder, **pipes) as process:
+        for line in process.stderr:
+            if KERNEL_NOTICE not in line:
+                print(
+                    line if sys.stderr.isatty() else without_colours(line),
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    return process.returncode != 0
 
 
 def notebook_failures(root: Path) -> list[str]:

@@ -52,14 +52,14 @@ def cut_font(path: Path, characters: set[int]) -> bytes | None:
     options.flavor = "woff2"
     options.hinting = False
     options.layout_features = []
-    font = subset.load_font(str(path), options)
-    cutter = subset.Subsetter(options)
-    cutter.populate(unicodes=characters)
-    cutter.subset(font)
-    if not font.getBestCmap():
-        return None
     file = io.BytesIO()
-    subset.save_font(font, file, options)
+    with subset.load_font(str(path), options) as font:
+        cutter = subset.Subsetter(options)
+        cutter.populate(unicodes=characters)
+        cutter.subset(font)
+        if not font.getBestCmap():
+            return None
+        subset.save_font(font, file, options)
     return file.getvalue()
 
 

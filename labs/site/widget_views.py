@@ -120,12 +120,11 @@ def prepare_widgets(app, pagename, _template, context, _doctree):
             logger.warning("a widget has no state; is its notebook executed?", location=pagename)
 
     models = reachable(lighten_models(models), views)
-    for model in models.values():
-        if module := take_module(model["state"]):
-            key, text = module
-            _write_module(app, key, text)
-            # before the host script, which reads what it defines
-            app.add_js_file(f"widgets/{key}.js", priority=400, defer="defer")
+    modules = dict(filter(None, (take_module(model["state"]) for model in models.values())))
+    for key, text in modules.items():
+        _write_module(app, key, text)
+        # before the host script, which reads what it defines
+        app.add_js_file(f"widgets/{key}.js", priority=400, defer="defer")
 
     names = short_names(models)
     state = json.dumps({"version_major": 2, "version_minor": 0, "state": models}, separators=(",", ":"))
