@@ -488,8 +488,8 @@ def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
 def backward(dlogits, cache):
     """Pull dlogits (B, T, V) back; returns the gradients of all parameters, with the keys of params.
 
-    Raises: ValueError if dlogits does not have the shape of the logits that came with `cache`, TypeError if it
-        does not have their dtype.
+    Raises: ValueError if dlogits does not have the shape of the logits that came with `cache`; TypeError if
+        it has another dtype than the params.
     """
     ids, weight = cache.embedding.ids, cache.unembedding.weight
     dlogits = shapes.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))

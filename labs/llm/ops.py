@@ -243,6 +243,8 @@ def cross_entropy(logits, targets):
 def cross_entropy_backward(dloss, cache):
     """Pull dloss, a scalar (1 if the loss is the end of the line), back; returns dlogits (..., V)."""
     p, one_hot = cache
+    if np.ndim(dloss):
+        raise ValueError(f"dloss must be a scalar, got shape {np.shape(dloss)}: the loss is one number")
     positions = p.size // p.shape[-1]
     # forward: the mean gives every position 1/positions of dloss; softmax and log together leave p - one_hot
-    return (p - one_hot) * (dloss / positions)
+    return (p - one_hot) * (float(dloss) / positions)
