@@ -3,10 +3,10 @@
 // What a page must hold, in the form that the Jupyter tools write:
 //   <script type="application/vnd.jupyter.widget-state+json">  the models: { state: { id: { state, buffers } } }
 //   <script type="application/vnd.jupyter.widget-view+json">   at each place: { model_id }
-// A model brings its code either in its state (`_esm`, `_css`) or, to be stored once per site, as `_module`, a key
-// of `self.labsModules`: { key: [script, style sheet] }.  A classic script that stands anywhere in the page fills it.
+// A model brings its code either in its state (`_esm`, `_css`) or, to be stored once per site, as `_module`,
+// a key of `self.labsModules`: { key: [script, style sheet] }.  Classic scripts anywhere in the page fill it.
 //
-// When all is drawn, <html> gets data-labs-widgets="ready".  `labsHost.close()` takes every widget down again.
+// When all is drawn, <html> gets data-labs-widgets="ready".  `labsHost.close()` takes every widget down.
 (() => {
   if (self.labsHost) return; // the page may name this script twice
 
@@ -16,7 +16,7 @@
   /** Everything that this script says to a reader, by language. */
   const STRINGS = {
     en: {
-      noState: "This widget was not stored with the page. Download the notebook and run it to use the widget.",
+      noState: "This widget is not stored with the page. Download the notebook and run it to use the widget.",
       needsPython:
         "This control ({kind}) needs Python. Download this page's notebook and run it in Jupyter to use it.",
       failed:
@@ -27,7 +27,7 @@
   const strings = STRINGS[document.documentElement.lang.split("-")[0]] ?? STRINGS.en;
   const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
-  // ---- models ------------------------------------------------------------------------------------------------
+  // ---- models ---------------------------------------------------------------------------------------------
 
   /** Whether two values of a state are equal, as Backbone compares them: by content. */
   function same(a, b) {
@@ -92,7 +92,7 @@
     }
   }
 
-  /** What one `initialize` or `render` sees of a model, as anywidget hands it out: `off` reaches only its own. */
+  /** What one `initialize` or `render` sees of a model, as in anywidget: `off` reaches only its own. */
   function faceOf(model, signal) {
     const owner = {};
     owner.face = {
@@ -108,7 +108,7 @@
     return owner.face;
   }
 
-  // ---- the page's state ----------------------------------------------------------------------------------------
+  // ---- the page's state -----------------------------------------------------------------------------------
 
   const stored = new Map(); // id -> { model_name, state, buffers }
   const models = new Map(); // id -> Model
@@ -144,7 +144,7 @@
     return models.get(id);
   }
 
-  // ---- modules -----------------------------------------------------------------------------------------------
+  // ---- modules --------------------------------------------------------------------------------------------
 
   const modules = new Map(); // script text -> promise of its widget
   const sheets = new Set(); // style sheet texts in the page
@@ -180,7 +180,7 @@
     }
   }
 
-  // ---- mounting ------------------------------------------------------------------------------------------------
+  // ---- mounting -------------------------------------------------------------------------------------------
 
   const closing = new AbortController();
   const cleanups = [];
@@ -245,12 +245,13 @@
     el.replaceChildren(paragraph);
   }
 
-  // ---- formulas wider than the page ------------------------------------------------------------------------------
+  // ---- formulas wider than the page -----------------------------------------------------------------------
 
   /** A formula that scrolls must be reachable by the keyboard, one that does not must not be in its way. */
   function watchFormulas() {
     const observer = new ResizeObserver((entries) => {
-      const scrolls = entries.map(({ target }) => target.scrollWidth > target.clientWidth); // read all, then write
+      // read all, then write, so that the page is laid out once
+      const scrolls = entries.map(({ target }) => target.scrollWidth > target.clientWidth);
       entries.forEach(({ target }, index) => {
         if (scrolls[index]) target.setAttribute("tabindex", "0");
         else target.removeAttribute("tabindex");
@@ -260,7 +261,7 @@
     closing.signal.addEventListener("abort", () => observer.disconnect());
   }
 
-  // ---- start and end ---------------------------------------------------------------------------------------------
+  // ---- start and end --------------------------------------------------------------------------------------
 
   async function boot() {
     watchFormulas();
