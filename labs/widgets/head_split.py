@@ -102,6 +102,12 @@ class HeadSplit(CourseWidget):
     def _check_selected(self, proposal):
         return check_selected(proposal["value"], prod(self.shape))
 
+    @traitlets.observe("selected")
+    def _reveal(self, change):
+        """The batch of the selected number comes into sight."""
+        if change["new"] >= 0:
+            self.batch = change["new"] // (self.shape[1] * self.shape[2])
+
     @traitlets.validate("batch")
     def _check_batch(self, proposal):
         if not 0 <= proposal["value"] < self.shape[0]:

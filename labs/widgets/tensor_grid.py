@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
+import numpy as np
 import traitlets
 
 from labs.widgets import modules, sizes
@@ -95,6 +96,13 @@ class TensorGrid(CourseWidget):
     @traitlets.validate("selected")
     def _check_selected(self, proposal):
         return check_selected(proposal["value"], prod(self.shape))
+
+    @traitlets.observe("selected")
+    def _reveal(self, change):
+        """The selected cell comes into sight."""
+        if change["new"] >= 0:
+            index = np.unravel_index(change["new"], self.shape)
+            self.picked = [int(i) for i in index[: len(self.picked)]]
 
     @traitlets.validate("picked")
     def _check_picked(self, proposal):

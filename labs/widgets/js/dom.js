@@ -19,7 +19,7 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** An id that no other element of the page has: views are built before they are in the page, so it is drawn. */
+/** An id that no other element of the page has; drawn, because a view is built before it is in the page. */
 export function uniqueId() {
   return `labs-${Math.random().toString(36).slice(2)}`;
 }

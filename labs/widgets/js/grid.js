@@ -1,4 +1,4 @@
-// The picture of a matrix that every widget uses: a grid of cells with headers, one of them focusable at a time.
+// The picture of a matrix that every widget uses: a grid of cells with headers, one of them in reach of Tab.
 import { element, onFrame, setAttribute, setText } from "./dom.js";
 
 /**
@@ -13,7 +13,8 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *   groups    null, or headers over several columns: { text, span, className }
  *   cells     cells[row][column]: null where there is none, else
  *             { id, text, share, className, disabled }: `id` is the caller's name for it, a number;
- *             `share` in [-1, 1] colours it on the diverging scale, or null; a disabled cell cannot be selected
+ *             `share` in [-1, 1], or null, colours it on the diverging scale; a disabled cell cannot be
+ *             selected; className and disabled may be left out
  *   selected  the id of the selected cell, or -1
  *   marked    the ids of the cells outlined as its counterparts
  *   cell      width of a cell in rem
@@ -24,7 +25,7 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *
  * Keys: arrows, Home and End in the row, with Ctrl in the grid; Enter or Space selects, Escape clears.
  *
- * Returns { update(spec), destroy() }.
+ * Returns { update(spec), mark(ids), destroy() }; `mark` changes nothing but `marked`.
  */
 export function tensorGrid(el, spec, handlers) {
   const listeners = new AbortController();
@@ -50,14 +51,15 @@ export function tensorGrid(el, spec, handlers) {
 
   function build() {
     const { rows, columns, groups, corner, caption } = spec;
-    const head = [element("tr", {}, cornerCell(corner), ...columns.map((column) => header("col", column)))];
+    const head = [element("tr", {}, cornerCell(corner), ...columns.map((each) => header("col", each)))];
     if (groups) head.unshift(element("tr", {}, element("td"), ...groups.map(groupHeader)));
     nodes = rows.map(() => columns.map(() => element("td", { class: "labs-cell", role: "gridcell" })));
     places = new Map(nodes.flatMap((line, row) => line.map((node, column) => [node, [row, column]])));
     const body = rows.map((row, index) => element("tr", {}, header("row", row), ...nodes[index]));
     table.replaceChildren(
       ...(caption === null ? [] : [element("caption", {}, caption)]),
-      element("colgroup", {}, element("col", { class: "labs-header-column" }), ...columns.map(() => element("col"))),
+      element("col", { class: "labs-header-column" }),
+      ...columns.map(() => element("col")),
       element("thead", {}, ...head),
       element("tbody", {}, ...body),
     );
@@ -162,6 +164,10 @@ export function tensorGrid(el, spec, handlers) {
       if (!same) build();
       draw();
     },
+    mark(marked) {
+      spec = { ...spec, marked };
+      draw();
+    },
     destroy() {
       listeners.abort();
       announce.cancel();
@@ -195,14 +201,15 @@ function groupHeader({ text, span, className }) {
   return element("th", { scope: "colgroup", colspan: span, class: `labs-group ${className}` }, text);
 }
 
-/** The same matrix as plain text in aligned columns, from the `spec` of a grid. */
-export function textTable({ corner, rows, columns, cells }) {
+/** The same matrix as plain text: its name, then aligned columns.  Takes the `spec` of a grid. */
+export function textTable({ label: name, corner, rows, columns, cells }) {
   const [down, across] = corner;
-  const title = (axis, { index, label }) => [index === null ? "" : `${axis}=${index}`, label ?? ""].join(" ").trim();
+  const title = (axis, { index, label }) =>
+    [index === null ? [] : `${axis}=${index}`, label ?? []].flat().join(" ");
   const head = ["", ...columns.map((column) => title(across, column))];
   const body = rows.map((row, r) => [title(down, row), ...cells[r].map((cell) => cell?.text ?? "")]);
   const lines = [head, ...body];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
   const pad = (text, column) => (column === 0 ? text.padEnd(widths[0]) : text.padStart(widths[column]));
-  return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");
+  return [name, ...lines.map((line) => line.map(pad).join("  ").trimEnd())].join("\n");
 }

@@ -1,6 +1,6 @@
 // Arithmetic on shapes and numbers.  No document, no model: tested without a browser.
 
-/** The number as text with a fixed count of decimals; what rounds to zero has no sign ("0.00", never "-0.00"). */
+/** The number with a fixed count of decimals; what rounds to zero has no sign ("0.00", never "-0.00"). */
 export function format(value, decimals) {
   const text = value.toFixed(decimals);
   return Number(text) === 0 ? text.replace("-", "") : text;
@@ -37,4 +37,9 @@ export function count(shape) {
 /** Every index of an array of this shape, in row-major order. */
 export function indices(shape) {
   return Array.from({ length: count(shape) }, (_, flat) => unravel(flat, shape));
+}
+
+/** [0, 1, ..., size - 1]. */
+export function range(size) {
+  return Array.from({ length: size }, (_, index) => index);
 }

@@ -4,13 +4,9 @@ import { sizeName } from "./tensor.js";
 
 /** The name of a tensor in the colour of its role, and its shape in numbers and letters. */
 export function tensorTitle({ name, shape, axes, role }) {
-  return element(
-    "span",
-    { class: "labs-tensor", translate: "no" },
-    element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name),
-    element("span", { class: "labs-shape" }, `[${shape.join(",")}]`),
-    element("span", { class: "labs-shape" }, `(${axes.map(sizeName).join(",")})`),
-  );
+  const colored = element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name);
+  const sizes = element("span", { class: "labs-shape" }, `[${shape.join(",")}] (${axes.map(sizeName).join(",")})`);
+  return element("span", { translate: "no" }, colored, " ", sizes);
 }
 
 /** Change a model for all its views and, where there is a kernel, for Python. */
@@ -22,8 +18,8 @@ export function save(model, name, value) {
 /**
  * A choice of one among a few: radio buttons up to four options, a drop-down list from five on.
  *
- * `legend` names the choice, `options` is a list of texts or elements (texts only in a list),
- * `choose(index)` hears what the reader picks.  Returns { update(index) }.
+ * `legend` names the choice, `options` is a list of texts, `choose(index)` hears what the reader picks.
+ * Returns { update(index) }.
  */
 export function choice(el, legend, options, choose) {
   return options.length > 4 ? dropDown(el, legend, options, choose) : radios(el, legend, options, choose);
@@ -32,9 +28,10 @@ export function choice(el, legend, options, choose) {
 function radios(el, legend, options, choose) {
   const name = uniqueId();
   const inputs = options.map(() => element("input", { type: "radio", name }));
-  const labels = options.map((option, index) => element("label", { class: "labs-option" }, inputs[index], option));
+  const label = (option, index) => element("label", { class: "labs-option" }, inputs[index], option);
   inputs.forEach((input, index) => input.addEventListener("change", () => choose(index)));
-  el.append(element("fieldset", { class: "labs-choice" }, element("legend", {}, legend), ...labels));
+  const title = element("legend", {}, legend);
+  el.append(element("fieldset", { class: "labs-choice" }, title, ...options.map(label)));
   return {
     update(chosen) {
       inputs.forEach((input, index) => {
@@ -67,7 +64,7 @@ export function checkbox(el, label, toggle) {
   };
 }
 
-/** Text that opens on demand: the same numbers for copying and for a screen reader.  Returns { update(text) }. */
+/** Text that opens on demand: the numbers for copying and for a screen reader.  Returns { update(text) }. */
 export function fold(el, summary) {
   const text = element("pre", { tabindex: 0, role: "group", "aria-label": summary });
   el.append(element("details", { class: "labs-fold" }, element("summary", {}, summary), text));

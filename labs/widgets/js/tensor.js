@@ -1,9 +1,9 @@
-// A tensor as a widget's model describes it, in words and as matrices to draw.  No document: tested without one.
+// A tensor as a widget's model describes it, in words and as matrices to draw.  No document.
 //
-// A `tensor` here is a plain record: name, shape, axes (one name an axis), values (flat, row-major), decimals,
-// limit (the end of the colour scale), labels (axis name -> one list of letters, or one for each index of the
-// first axis) and words (the section "tensor" of the strings).
-import { count, flatIndex, format, indices, scaleFraction, unravel } from "./numbers.js";
+// A `tensor` here is a plain record: name, shape, axes (one name each), values (flat, row-major), decimals,
+// limit (the end of the colour scale), labels (axis name -> one list of letters, or one for each index of
+// the first axis) and words (the section "tensor" of the strings).
+import { count, flatIndex, format, indices, range, scaleFraction, unravel } from "./numbers.js";
 import { fill } from "./dom.js";
 
 /** At most this many matrices are shown at once. */
@@ -25,14 +25,14 @@ export function shownMatrices(shape, picked) {
   return indices(shape.slice(picked.length, -2)).map((index) => [...picked, ...index]);
 }
 
-/** The letter of an index on an axis, or null; `first` is the index on the first axis, whose letters may differ. */
+/** The letter of an index on an axis, or null; letters may differ with `first`, the index on axis 0. */
 export function labelOf(labels, axis, index, first) {
   const lists = labels[axis];
   if (lists === undefined) return null;
   return lists[lists.length === 1 ? 0 : first][index];
 }
 
-/** An axis in the name of a shape: a single letter as a capital, as the course writes it; others as they are. */
+/** An axis in the name of a shape, as the course writes it: "b" is B, "dh" is dh. */
 export function sizeName(axis) {
   return axis.length === 1 ? axis.toUpperCase() : axis;
 }
@@ -63,10 +63,8 @@ export function sentence(tensor, flat) {
 /** The headers of an axis for a grid: one { index, label } for each of its indices. */
 export function axisHeaders(tensor, a, first) {
   const axis = tensor.axes[a];
-  return Array.from({ length: tensor.shape[a] }, (_, index) => ({
-    index,
-    label: labelOf(tensor.labels, axis, index, first),
-  }));
+  const header = (index) => ({ index, label: labelOf(tensor.labels, axis, index, first) });
+  return range(tensor.shape[a]).map(header);
 }
 
 /** What a reader chooses from on an axis: its indices, with their letters where these are always the same. */
@@ -95,6 +93,6 @@ export function matrixSpec(tensor, leading) {
     rows: single ? [{ index: null, label: null }] : axisHeaders(tensor, shape.length - 2, first),
     columns: axisHeaders(tensor, shape.length - 1, first),
     groups: null,
-    cells: Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => cell(r, c))),
+    cells: range(rows).map((row) => range(columns).map((column) => cell(row, column))),
   };
 }

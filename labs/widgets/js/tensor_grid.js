@@ -60,7 +60,7 @@ function render({ model, el }) {
     const now = specs();
     grids.forEach((grid, index) => grid.update(now[index]));
     choices.forEach((picker, a) => picker.update(model.get("picked")[a]));
-    text.update(now.map((spec) => `${spec.label}\n${textTable(spec)}`).join("\n\n"));
+    text.update(now.map(textTable).join("\n\n"));
     drawStatus();
   });
   /** A cell that was selected elsewhere comes into sight. */

@@ -1,4 +1,4 @@
-"""What the widget tests share: pages that show widgets without a kernel, and their modules without a browser."""
+"""What the widget tests share: pages that show widgets, and their modules without a browser."""
 
 import json
 import re
@@ -17,11 +17,18 @@ HOST = Path(__file__).parents[3] / "book" / "assets" / "labs-host.js"
 #: The theme's own style sheets, because a widget must look right under them.
 THEME = tuple(
     Path(package.__file__).parent / "theme" / name / "static" / "styles" / f"{name.replace('_', '-')}.css"
-    for package, name in ((pydata_sphinx_theme, "pydata_sphinx_theme"), (sphinx_book_theme, "sphinx_book_theme"))
+    for package, name in (
+        (pydata_sphinx_theme, "pydata_sphinx_theme"),
+        (sphinx_book_theme, "sphinx_book_theme"),
+    )
 )
 
 #: A column of text as wide as the theme's: 740, 640 and 328 px in pages of 1280, 768 and 360 px.
-COLUMN = "main { box-sizing: content-box; width: min(740px, 100vw - 2 * clamp(16px, 12vw - 27px, 64px)); margin: 0 auto }"
+COLUMN = """main {
+  box-sizing: content-box;
+  width: min(740px, 100vw - 2 * clamp(16px, 12vw - 27px, 64px));
+  margin: 0 auto;
+}"""
 
 PAGE = """<!doctype html>
 <html lang="en" data-theme="{theme}">
@@ -74,12 +81,18 @@ def show(tmp_path, serve, open_page):
 
 
 def run_module(entry: str):
-    """A function `call(name, *arguments)` that calls an exported function of a module, without a browser."""
+    """A function `call(name, *arguments)` that calls a function of a module or of what it imports."""
+    text = re.sub(r"^export (default )?", _unexported, modules.script(entry), flags=re.MULTILINE)
     context = quickjs.Context()
-    context.eval(re.sub(r"^export (default )?", lambda found: "const widget = " if found[1] else "", modules.script(entry), flags=re.MULTILINE))
+    context.eval(text)
     context.eval("var call = (name, text) => JSON.stringify(eval(name)(...JSON.parse(text)))")
     call = context.get("call")
     return lambda name, *arguments: json.loads(call(name, json.dumps(arguments)))
+
+
+def _unexported(found: re.Match) -> str:
+    """The same declaration in a script that is no module."""
+    return "const widget = " if found[1] else ""
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,95 @@
+"""Joining modules, style sheets and strings into what a widget carries."""
+
+import pytest
+
+from labs.figures import palette
+from labs.widgets import modules
+
+
+@pytest.fixture
+def join(tmp_path):
+    """A function that writes files, given as name=text without ".js", and joins the module `entry`."""
+
+    def join(**files):
+        for name, text in files.items():
+            (tmp_path / f"{name}.js").write_text(text, "utf8")
+        return modules.script("entry.js", tmp_path)
+
+    return join
+
+
+def test_each_file_once_after_the_files_it_imports(join):
+    text = join(
+        entry='import { b } from "./middle.js";\nimport { a } from "./base.js";\nexport default { a, b };\n',
+        middle='import { a } from "./base.js";\nexport const b = a + 1;\n',
+        base="export const a = 1;\n",
+    )
+    assert text == (
+        "// base.js\nconst a = 1;\n\n"
+        "// middle.js\nconst b = a + 1;\n\n"
+        "// entry.js\nexport default { a, b };\n"
+    )
+
+
+def test_the_entry_keeps_its_exports(join):
+    assert "export function f() {}" in join(entry="export function f() {}\nexport default { f };\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'import a from "./base.js";',
+        'import * as a from "./base.js";',
+        'import { a as b } from "./base.js";',
+        'import { a } from "https://example.org/base.js";',
+        'import { a } from "./base.js"; a();',
+        'import "./base.js";',
+        'const a = await import("./base.js");',
+        'export { a } from "./base.js";',
+        'export * from "./base.js";',
+    ],
+)
+def test_every_other_form_is_refused_with_its_line(join, line):
+    with pytest.raises(ValueError, match=r"entry\.js:2: expected `import \{ a, b \} from"):
+        join(entry=f"// first line\n{line}\n", base="export const a = 1;\n")
+
+
+def test_default_export_of_an_imported_file_is_refused(join):
+    with pytest.raises(ValueError, match=r"base\.js:2"):
+        join(entry='import { a } from "./base.js";\n', base="export const a = 1;\nexport default a;\n")
+
+
+def test_missing_name_is_refused(join):
+    with pytest.raises(ValueError, match=r"entry\.js:1: base\.js exports \['a'\], but not b"):
+        join(entry='import { a, b } from "./base.js";\n', base="export const a = 1;\nconst b = 2;\n")
+
+
+def test_missing_file_is_refused(join):
+    with pytest.raises(ValueError, match=r"entry\.js -> gone\.js: there is no gone\.js"):
+        join(entry='import { a } from "./gone.js";\n')
+
+
+def test_one_name_in_two_files_is_refused(join):
+    with pytest.raises(ValueError, match=r"base\.js and entry\.js both declare helper"):
+        join(
+            entry='import { a } from "./base.js";\nfunction helper() {}\n',
+            base="export const a = 1;\nconst helper = 2;\n",
+        )
+
+
+def test_circle_is_refused(join):
+    with pytest.raises(ValueError, match=r"entry\.js -> base\.js -> entry\.js form a circle"):
+        join(
+            entry='import { a } from "./base.js";\nexport const b = 1;\n',
+            base='import { b } from "./entry.js";\nexport const a = 1;\n',
+        )
+
+
+def test_style_is_the_palette_and_the_named_sheets():
+    text = modules.style("grid.css", "head_split.css")
+    assert text.startswith(palette.css())
+    assert text.index(".labs-grid") < text.index(".labs-batch")
+
+
+def test_strings_of_the_named_sections_alone():
+    assert set(modules.strings("tensor", "head_split")) == {"tensor", "head_split"}

@@ -1,0 +1,81 @@
+"""Everything that a widget shows or says comes from the table of strings."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from labs.widgets import HeadSplit, TensorGrid, modules
+
+#: All text of the page, attributes that are read out, and what pointing and choosing brings up; not what is
+#: marked as not to be translated (names and shapes).
+COLLECT = """
+() => {
+  const texts = [];
+  const walk = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) texts.push(node.textContent);
+    else if (node.getAttribute("translate") !== "no") {
+      for (const name of ["title", "placeholder", "alt", "aria-description"])
+        texts.push(node.getAttribute(name) ?? "");
+      if (node.getAttribute("role") !== "grid") texts.push(node.getAttribute("aria-label") ?? "");
+      node.childNodes.forEach(walk);
+    }
+  };
+  document.querySelectorAll(".labs-root").forEach(walk);
+  return texts;
+}
+"""
+
+
+def bracketed(text: str) -> str:
+    """A text in a made-up language: «text», the {places} kept."""
+    return f"«{text}»"
+
+
+def with_made_up_language(widget):
+    table = {
+        section: {k: bracketed(v) for k, v in texts.items()} for section, texts in widget.strings.items()
+    }
+    widget.set_trait("strings", table)
+    return widget
+
+
+def words_outside_brackets(text: str) -> list[str]:
+    """The words of two letters or more that stand in no brackets; brackets may be nested."""
+    while (shorter := re.sub(r"«[^«»]*»", " ", text)) != text:
+        text = shorter
+    return re.findall(r"[^\W\d_]{2,}", text)
+
+
+def test_words_outside_brackets_sees_through_nesting():
+    assert words_outside_brackets("«a «nested» one» but not this; X[0,2] = -0.3") == ["but", "not", "this"]
+
+
+VALUES = np.linspace(-1, 1, 6 * 3 * 4).reshape(6, 3, 4)
+
+WIDGETS = {
+    "TensorGrid": lambda: TensorGrid(VALUES, labels={"t": "abc"}),
+    "HeadSplit": lambda: HeadSplit(VALUES, 2, labels={"t": "abc"}),
+}
+
+
+@pytest.mark.parametrize("make", WIDGETS.values(), ids=WIDGETS)
+def test_no_text_is_hard_coded(show, make):
+    page = show(with_made_up_language(make()))
+    texts = page.evaluate(COLLECT)
+    page.locator(".labs-cell").nth(5).click()
+    for choice in page.locator("input").all():
+        choice.check()
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        texts += page.evaluate(COLLECT)
+    assert any("«" in text for text in texts)
+    # the axis of a column in a head, and the axes at the numbers as text, are names and not words
+    assert [word for text in texts for word in words_outside_brackets(text) if word != "dh"] == []
+
+
+def test_every_string_is_used():
+    sources = "".join(file.read_text("utf8") for file in (modules.HERE / "js").glob("*.js"))
+    table = json.loads((modules.HERE / "strings" / "en.json").read_text("utf8"))
+    names = [name for texts in table.values() for name in texts if not name.startswith("axis_")]
+    assert [name for name in names if not re.search(rf"\.{name}\b", sources)] == []
