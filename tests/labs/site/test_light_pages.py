@@ -95,3 +95,12 @@ def test_a_dark_page_prints_light(built_book, open_page):
     assert page.evaluate(theme) == "light"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(theme) == "dark"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_has_its_theme_before_the_theme_s_own_script_runs(built_book, browser, scheme):
+    with browser.new_context(color_scheme=scheme) as context:
+        page = context.new_page()
+        page.route("**/pydata-sphinx-theme.js*", lambda route: route.abort())
+        page.goto((built_book / "book/index.html").as_uri())
+        assert page.evaluate("document.documentElement.dataset.theme") == scheme
