@@ -217,20 +217,21 @@
   async function mountView(script) {
     const el = document.createElement("div");
     script.before(el);
-    await mountOrExplain(JSON.parse(script.textContent).model_id, el);
+    await orExplain(el, () => mount(JSON.parse(script.textContent).model_id, el));
   }
 
   /** HBox, VBox and the other boxes of ipywidgets: their children, side by side or one below the other. */
   async function mountBox({ model_name: kind, state }, el) {
     el.style.cssText = `display:flex;gap:1rem;flex-flow:${kind === "HBoxModel" ? "row wrap" : "column"}`;
     const places = state.children.map(() => el.appendChild(document.createElement("div")));
-    await Promise.all(state.children.map((child, index) => mountOrExplain(child, places[index])));
+    const mountChild = (child, index) => orExplain(places[index], () => mount(child, places[index]));
+    await Promise.all(state.children.map(mountChild));
   }
 
   /** Mount one widget; if it fails, say so in its place: the others go on. */
-  async function mountOrExplain(reference, el) {
+  async function orExplain(el, mountOne) {
     try {
-      await mount(reference, el);
+      await mountOne();
     } catch (error) {
       console.error("a widget could not start:", error);
       note(el, fill(strings.failed, { reason: error.message }));
