@@ -72,7 +72,7 @@ def measure(params):
     logits, cache = forward(params, tiny.INPUT_IDS, tiny.CONFIG)
     _, unrotated = forward(params, tiny.INPUT_IDS, tiny.CONFIG, rotate=False)
     loss, grads = loss_and_grads(params, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.CONFIG)
-    p, p_unrotated = cache.blocks[0].attention.p, unrotated.blocks[0].attention.p
+    p, p_unrotated = (c.blocks[0].attention.p for c in (cache, unrotated))
     rows = [p[:, :, i, : i + 1] for i in range(1, p.shape[-1])]
     entropies = np.array([-(row * np.log(row)).sum(axis=-1) / math.log(row.shape[-1]) for row in rows])
     gradients = [np.abs(gradient) for gradient in grads.values()]
@@ -90,11 +90,17 @@ def measure(params):
         "largest logit": np.abs(logits).max(),
         "smallest activation": min(np.abs(array).min() for array in _activations(cache)),
         "largest activation": max(np.abs(array).max() for array in _activations(cache)),
-        "smallest gradient": min(gradient[gradient > 0].min() for gradient in gradients),
+        "smallest gradient": min(gradient.min(where=gradient > 0, initial=np.inf) for gradient in gradients),
         "faintest array": min(gradient.max() for gradient in gradients),
         "strongest array": max(gradient.max() for gradient in gradients),
         "nearest gain to one": np.abs(gains - 1).min(),
     }
+
+
+def attention_weights(params):
+    """Return the attention weights of the example, (B, H, T, T)."""
+    _, cache = forward(params, tiny.INPUT_IDS, tiny.CONFIG)
+    return cache.blocks[0].attention.p
 
 
 def _activations(cache):
