@@ -1,12 +1,13 @@
 """How parameters follow their gradients: AdamW, clipping by the global norm, and a learning-rate schedule.
 
-Functions on dicts of arrays. Nothing is changed in place: a step returns new parameters and a new state, so
-whoever kept the old ones can go back to them.
+Functions on dicts of arrays, keyed like params. Nothing is changed in place: a step returns new parameters
+and a new state, so whoever kept the old ones can go back to them.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,21 +38,28 @@ class AdamWConfig:
             raise TypeError(f"decays must be a function of (key, array), got {self.decays!r}")
 
 
+class AdamWState(NamedTuple):
+    """What AdamW remembers from step to step."""
+
+    step: int  # how many steps were taken
+    mean: dict[str, np.ndarray]  # of the gradients, with the keys, shapes and dtypes of params
+    square: dict[str, np.ndarray]  # of the squared gradients
+
+
 def adamw_init(params):
-    """Return the state of AdamW before the first step.
+    """Return the AdamWState before the first step: step 0, all zeros like params.
 
-    Args:
-        params: dict of arrays.
-
-    Returns: a dict of arrays: `step` (an int, zero), and for each key `mean.{key}` and `square.{key}`, zeros
-        like the parameter.
     Raises: TypeError if a parameter is not a floating-point array.
     """
-    state = {"step": np.array(0)}
-    for key, array in params.items():
-        shapes.as_floats(key, array)
-        state |= {f"mean.{key}": np.zeros_like(array), f"square.{key}": np.zeros_like(array)}
-    return state
+    zeros = {key: np.zeros_like(shapes.as_floats(key, array)) for key, array in params.items()}
+    return AdamWState(0, zeros, {key: array.copy() for key, array in zeros.items()})
+
+
+def check_state(state, params):
+    """Raise ValueError unless `state` is an AdamWState for these parameters."""
+    _require_count("step", state.step)
+    _require_like("state.mean", state.mean, params)
+    _require_like("state.square", state.square, params)
 
 
 def adamw(params, grads, state, learning_rate, config):
@@ -68,34 +76,30 @@ def adamw(params, grads, state, learning_rate, config):
     Args:
         params: dict of arrays.
         grads: the gradients, with the keys, shapes and dtypes of params.
-        state: from adamw_init or from the step before.
+        state: the AdamWState, from adamw_init or from the step before.
         learning_rate: of this step, positive.
         config: the AdamWConfig.
 
-    Returns: new params and the new state.
+    Returns: new params and the new AdamWState.
     Raises: ValueError or TypeError if grads or state do not fit params, or the learning rate is not positive.
     Source: Loshchilov & Hutter 2019, arXiv:1711.05101, algorithm 2. There the decay is multiplied by the
         schedule alone; here, as in PyTorch, by the whole learning rate.
     """
     shapes.require_positive("learning_rate", learning_rate)
-    _require_keys("grads", grads, params.keys())
-    _require_keys(
-        "state", state, {"step", *(f"{part}.{key}" for part in ("mean", "square") for key in params)}
-    )
+    _require_like("grads", grads, params)
+    check_state(state, params)
+    t = state.step + 1
     beta1, beta2 = config.beta1, config.beta2
-    t = int(state["step"]) + 1
-    new_params, new_state = {}, {"step": np.array(t)}
-    for key, array in params.items():
-        grad, mean, square = grads[key], state[f"mean.{key}"], state[f"square.{key}"]
-        _require_alike(key, array, grads=grad, mean=mean, square=square)
-        mean = beta1 * mean + (1 - beta1) * grad
-        square = beta2 * square + (1 - beta2) * grad**2
+    moved, means, squares = {}, {}, {}
+    for key, param in params.items():
+        grad = grads[key]
+        mean = beta1 * state.mean[key] + (1 - beta1) * grad
+        square = beta2 * state.square[key] + (1 - beta2) * grad**2
         update = mean / (1 - beta1**t) / (np.sqrt(square / (1 - beta2**t)) + config.eps)
-        if config.decays(key, array):
-            update += config.weight_decay * array
-        new_params[key] = array - learning_rate * update
-        new_state |= {f"mean.{key}": mean, f"square.{key}": square}
-    return new_params, new_state
+        if config.decays(key, param):
+            update += config.weight_decay * param
+        moved[key], means[key], squares[key] = param - learning_rate * update, mean, square
+    return moved, AdamWState(t, means, squares)
 
 
 def global_norm(grads):
@@ -156,9 +160,8 @@ def warmup_cosine(step, *, peak, floor, warmup_steps, total_steps):
     shapes.require_positive("peak", peak)
     _require_at_least_zero("floor", floor)
     shapes.require_size("total_steps", total_steps)
-    for name, value in (("step", step), ("warmup_steps", warmup_steps)):
-        if type(value) is not int or value < 0:
-            raise ValueError(f"{name} must be an int of at least 0, got {value!r}: it counts steps")
+    _require_count("step", step)
+    _require_count("warmup_steps", warmup_steps)
     if floor > peak:
         raise ValueError(
             f"floor must be at most peak = {peak}, got {floor}: the rate falls from peak to floor"
@@ -181,17 +184,21 @@ def _require_at_least_zero(name, value, below=math.inf):
         raise ValueError(f"{name} must be at least 0 and less than {below}, got {value}")
 
 
-def _require_keys(name, arrays, expected):
-    if arrays.keys() != expected:
-        missing, extra = sorted(expected - arrays.keys()), sorted(arrays.keys() - expected)
+def _require_count(name, value):
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{name} must be an int of at least 0, got {value!r}: it counts steps")
+
+
+def _require_like(name, arrays, params):
+    """Raise ValueError unless `arrays` has the keys of params, with their shapes and dtypes."""
+    if arrays.keys() != params.keys():
+        missing, extra = sorted(params.keys() - arrays.keys()), sorted(arrays.keys() - params.keys())
         raise ValueError(
             f"{name} must fit params key by key, got missing {missing} and extra {extra}: "
             "do both belong to one model?"
         )
-
-
-def _require_alike(key, array, **others):
-    for name, other in others.items():
+    for key, array in params.items():
+        other = arrays[key]
         if other.shape != array.shape or other.dtype != array.dtype:
             raise ValueError(
                 f"{name} of {key} must have the parameter's shape {array.shape} and dtype {array.dtype}, "

@@ -33,7 +33,7 @@ def test_two_steps_by_hand():
     # grad -1: mean 1/2 - 1/2 = 0, so nothing moves; square 3/4 + 1/4 = 1
     params, state = adamw(params, {"x": np.array([-1.0])}, state, 0.3, config)
     assert params["x"] == pytest.approx([0.8], rel=1e-14)
-    assert (state["step"], state["mean.x"], state["square.x"]) == (2, 0, 1)
+    assert (state.step, state.mean["x"], state.square["x"]) == (2, 0, 1)
 
 
 #: Three steps of torch.optim.AdamW (PyTorch 2.13, float64) on the loss of `torch_grads`. Made by:
@@ -105,37 +105,42 @@ def test_decay_is_decoupled_from_the_scale_of_the_gradient():
 def test_adamw_keeps_the_dtype_and_changes_nothing_passed_in(dtype):
     params = small_params(dtype)
     grads, state = ones_like(params), adamw_init(params)
-    for arrays in (params, grads, state):
+    for arrays in (params, grads, state.mean, state.square):
         for array in arrays.values():
             array.setflags(write=False)
     moved, new_state = adamw(params, grads, state, 0.1, CONFIG)
     moved, new_state = adamw(moved, grads, new_state, 0.1, CONFIG)
     assert {array.dtype for array in moved.values()} == {np.dtype(dtype)}
-    assert {array.dtype for key, array in new_state.items() if key != "step"} == {np.dtype(dtype)}
-    assert (state["step"], new_state["step"]) == (0, 2)
-    assert new_state.keys() == state.keys()
+    assert {array.dtype for array in [*new_state.mean.values(), *new_state.square.values()]} == {
+        np.dtype(dtype)
+    }
+    assert (state.step, new_state.step) == (0, 2)
     assert not any(np.shares_memory(moved[key], params[key]) for key in params)
 
 
-@pytest.mark.parametrize("change", ["missing", "extra", "shape", "dtype"])
-@pytest.mark.parametrize("name", ["grads", "state"])
-def test_adamw_refuses_what_does_not_fit_the_parameters(name, change):
+CHANGES = {
+    "missing": (lambda arrays: arrays.pop("w"), r"must fit params .* missing \['w'\]"),
+    "extra": (lambda arrays: arrays.update(bias=np.ones(2)), r"must fit params .* extra \['bias'\]"),
+    "shape": (lambda arrays: arrays.update(w=np.ones((2, 1))), r"of w must have .* got \(2, 1\)"),
+    "dtype": (lambda arrays: arrays.update(w=np.ones((2, 2), np.float32)), "of w must have .* float32"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("name", ["grads", "state.mean", "state.square"])
+def test_adamw_refuses_what_does_not_fit_the_parameters(name, change, message):
     params = small_params()
-    passed = {"grads": ones_like(params), "state": adamw_init(params)}
-    key = "w" if name == "grads" else "mean.w"
-    if change == "missing":
-        del passed[name][key]
-    elif change == "extra":
-        passed[name]["bias"] = np.ones(2)
-    elif change == "shape":
-        passed[name][key] = np.ones((2, 1))  # would broadcast
-    else:
-        passed[name][key] = np.ones((2, 2), np.float32)
-    expected = (
-        f"{name} must fit params" if change in ("missing", "extra") else "must have the parameter's shape"
-    )
-    with pytest.raises(ValueError, match=expected):
-        adamw(params, learning_rate=0.1, config=CONFIG, **passed)
+    grads, state = ones_like(params), adamw_init(params)
+    change({"grads": grads, "state.mean": state.mean, "state.square": state.square}[name])
+    with pytest.raises(ValueError, match=f"{name} {message}"):
+        adamw(params, grads, state, 0.1, CONFIG)
+
+
+@pytest.mark.parametrize("step", [-1, 1.0, True])
+def test_adamw_refuses_a_step_that_counts_nothing(step):
+    params = small_params()
+    with pytest.raises(ValueError, match="step must be an int of at least 0"):
+        adamw(params, ones_like(params), adamw_init(params)._replace(step=step), 0.1, CONFIG)
 
 
 @pytest.mark.parametrize("rate", [0, -0.1, math.nan, math.inf])
