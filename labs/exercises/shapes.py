@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from labs.exercises.verdict import AnswerError, Verdict, answer
+from labs.exercises.verdict import Verdict, judge
 from labs.llm.model import merge_heads, split_heads
 
 #: The ledger of chapter 1: an expression, and its shape in the letters of the notation page.
@@ -63,45 +63,30 @@ def _shape_problem(given: object, expected: str) -> str:
 def check_split(split: Callable[[np.ndarray, int], np.ndarray]) -> Verdict:
     """Judge a function that cuts (B,T,D) into heads (B,H,T,dh), on sizes that are all different."""
     x = np.arange(3 * 7 * 24.0).reshape(3, 7, 24)  # B=3, T=7, D=24; H=4, dh=6
-    traps = {
-        "This is the direct reshape. Cut D into (H, dh) first, then move H.": x.reshape(3, 4, 7, 6),
-        "Head h takes every fourth column. It should take dh neighbours: D = (H, dh), H first.": x.reshape(
-            3, 7, 6, 4
-        ).transpose(0, 3, 1, 2),
-        "Head 1 of position 2 should be x[0, 2, 6:12].": None,
-    }
-    right = "Every number is where it belongs, on sizes that are all different."
-    return _judge(split, (x, 4), "x of shape (3, 7, 24) and 4 heads", split_heads(x, 4), traps, right)
+    every_fourth = x.reshape(3, 7, 6, 4).transpose(0, 3, 1, 2)
+    return judge(
+        split,
+        (x, 4),
+        given="x of shape (3, 7, 24) and 4 heads",
+        expected=split_heads(x, 4),
+        traps={
+            "This is the direct reshape. Cut D into (H, dh) first, then move H.": x.reshape(3, 4, 7, 6),
+            "Head h takes every fourth column. It should take dh neighbours: D = (H, dh).": every_fourth,
+        },
+        hint="Head 1 of position 2 should be x[0, 2, 6:12].",
+        praise="Every number is where it belongs, on sizes that are all different.",
+    )
 
 
 def check_merge(merge: Callable[[np.ndarray], np.ndarray]) -> Verdict:
     """Judge a function that joins heads (B,H,T,dh) to (B,T,D), on sizes that are all different."""
     heads = np.arange(3 * 4 * 7 * 6.0).reshape(3, 4, 7, 6)  # B=3, H=4, T=7, dh=6
-    traps = {
-        "T has to stand before H when the last two axes join.": heads.reshape(3, 7, 24),
-        "Position 2, columns 6 to 12, should be heads[0, 1, 2].": None,
-    }
-    right = "Position by position, the heads stand side by side again."
-    return _judge(merge, (heads,), "heads of shape (3, 4, 7, 6)", merge_heads(heads), traps, right)
-
-
-def _judge(
-    function: Callable,
-    arguments: tuple[np.ndarray | int, ...],
-    arguments_in_words: str,
-    expected: np.ndarray,
-    traps: dict[str, np.ndarray | None],
-    praise: str,
-) -> Verdict:
-    """Compare an answer with what is expected, then with the traps; the last trap's hint fits every answer."""
-    try:
-        given = answer(function, *arguments)
-    except AnswerError as reason:
-        return Verdict(False, str(reason))
-    if given.shape != expected.shape:
-        shapes = f"the result should have the shape {expected.shape}; got {given.shape}"
-        return Verdict(False, f"For {arguments_in_words} {shapes}.")
-    if np.array_equal(given, expected):
-        return Verdict(True, praise)
-    hint = next(hint for hint, wrong in traps.items() if wrong is None or np.array_equal(given, wrong))
-    return Verdict(False, f"The shape is right and the numbers are not. {hint}")
+    return judge(
+        merge,
+        (heads,),
+        given="heads of shape (3, 4, 7, 6)",
+        expected=merge_heads(heads),
+        traps={"T has to stand before H when the last two axes join.": heads.reshape(3, 7, 24)},
+        hint="Position 2, columns 6 to 12, should be heads[0, 1, 2].",
+        praise="Position by position, the heads stand side by side again.",
+    )

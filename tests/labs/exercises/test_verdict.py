@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labs.exercises.verdict import AnswerError, Verdict, answer
+from labs.exercises.verdict import AnswerError, Verdict, answer, judge
 
 
 def test_a_verdict_reads_as_a_sentence():
@@ -41,3 +41,27 @@ def stops(x):
 def test_refusals(function, message):
     with pytest.raises(AnswerError, match=message):
         answer(function, np.arange(6.0))
+
+
+def double(x):
+    return 2 * x
+
+
+@pytest.mark.parametrize(
+    ("function", "rtol", "passed", "message"),
+    [
+        (double, 0.0, True, "Doubled."),
+        (lambda x: 2 * x + 1e-9, 0.0, False, "Twice each."),
+        (lambda x: 2 * x + 1e-9, 1e-6, True, "Doubled."),
+        (lambda x: x**2, 1e-6, False, "Twice, not squared."),
+        (lambda x: np.full_like(x, np.nan), 1e-6, False, "Twice each."),
+        (lambda x: x[:2], 0.0, False, "For three numbers the result should have the shape (3,); got (2,)."),
+        (lambda x: None, 0.0, False, "still needs its line"),  # noqa: ARG005
+    ],
+)
+def test_judge(function, rtol, passed, message):
+    x = np.array([1.0, 3.0, 5.0])
+    words = {"given": "three numbers", "hint": "Twice each.", "praise": "Doubled."}
+    verdict = judge(function, (x,), expected=2 * x, traps={"Twice, not squared.": x**2}, rtol=rtol, **words)
+    assert verdict.passed is passed
+    assert message in verdict.message
