@@ -107,14 +107,14 @@ def test_no_two_parameters_share_memory():
 
 
 def test_initial_scales():
-    config = ModelConfig(500, d_model=128, n_heads=2, n_layers=2, d_ff=512)
+    config = ModelConfig(500, d_model=128, n_heads=2, n_layers=3, d_ff=512)
     params = model.init_params(config, 0)
     deviations = {
         "embedding": 1,
         "blocks.1.wq": 1 / 128**0.5,
         "blocks.1.w3": 1 / 128**0.5,
-        "blocks.1.wo": 0.5 / 128**0.5,
-        "blocks.0.w2": 0.5 / 512**0.5,
+        "blocks.1.wo": 1 / (6 * 128) ** 0.5,
+        "blocks.2.w2": 1 / (6 * 512) ** 0.5,
         "unembedding": 0.1 / 128**0.5,
     }
     for key, deviation in deviations.items():
@@ -354,6 +354,13 @@ def test_attention_with_scores_at_the_extremes():
     k = np.concatenate([q[..., :1, :], -q[..., :1, :]], axis=2)
     _, cache = model.attention(q, k, k, np.ones((2, 2), bool))
     assert cache.p.tolist() == [[[[1, 0], [1, 0]]]]
+
+
+def test_a_masked_key_loses_to_any_score():
+    q, k = np.full((1, 1, 2, 4), 1e8), np.full((1, 1, 2, 4), -1e8)  # scores of -2e16
+    k[..., 1, :] = 1e8
+    _, cache = model.attention(q, k, k, model.causal_mask(2))
+    assert cache.p.tolist() == [[[[1, 0], [0, 1]]]]
 
 
 def test_attention_refuses_shapes_that_disagree(rng):
