@@ -164,7 +164,7 @@ def taylor_slope(forward, backward, arrays, rng):
         return Finding(False, problem.complaint)
     direction = {key: rng.standard_normal(array.shape) for key, array in problem.arrays.items()}
     predicted = sum(float(np.sum(problem.gradients[key] * v)) for key, v in direction.items())
-    steps = [1e-3 / 2**halvings for halvings in range(6)]
+    steps = [1e-4 / 2**halvings for halvings in range(6)]
     remainders = [abs(problem.change(direction, h) - h * predicted) for h in steps]
     numbers = {"slope": math.inf, "steps": steps, "remainders": remainders}
     if max(remainders) <= problem.rounding:
@@ -494,7 +494,7 @@ def order_matters(function, ids):
 
 
 def shift_invariance(function, T, *, shift=3):
-    """See that only distances between positions count: moving all positions by the same shift changes nothing.
+    """See that only distances between positions count: a shift of all positions changes nothing but rounding.
 
     And that they do count: twice the distances must change the result, or else a function that ignores its
     positions would pass.

@@ -1,0 +1,810 @@
+"""Each check accepts what is right, finds what it can see, misses what it cannot, and refuses the rest."""
+
+import math
+
+import numpy as np
+import pytest
+
+from labs.llm import checks, ops
+from labs.llm.checks import Finding
+from labs.llm.model import init_params, loss_and_grads, rope
+from labs.llm.mutants import ORIGINAL, distinct_example, logits_of
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def example():
+    """The example of pairwise different sizes."""
+    return distinct_example(ORIGINAL)
+
+
+@pytest.fixture
+def logits(example):
+    return logits_of(ORIGINAL, example)
+
+
+IDS = np.array([[2, 0, 1, 0, 3], [1, 1, 3, 0, 2], [0, 3, 2, 2, 1]])
+
+
+def vectors(ids):
+    """One row of a table for each id: (B, T) -> (B, T, 2)."""
+    return np.array([[1.0, 0.5], [-0.7, 2.0], [0.3, -1.1], [4.0, 0.2]])[ids]
+
+
+def running_sum(ids):
+    """A model that reads everything up to its own position, in order, and nothing else."""
+    x = vectors(ids)
+    weights = np.arange(1.0, ids.shape[1] + 1)[:, np.newaxis]
+    return np.cumsum(x * weights, axis=1)
+
+
+# Finding
+
+
+def test_a_finding_is_true_if_it_passed():
+    right, wrong = Finding(True, "all well"), Finding(False, "q is wrong", {"error": 1.0})
+    assert right
+    assert not wrong
+    assert repr(right) == "passed: all well"
+    assert repr(wrong) == "FAILED: q is wrong"
+    assert right.raise_if_failed() is right
+    with pytest.raises(AssertionError, match="q is wrong"):
+        wrong.raise_if_failed()
+
+
+# relative_error
+
+
+def test_relative_error_by_hand():
+    error = checks.relative_error(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 1e-9]), floor=1e-3)
+    np.testing.assert_allclose(error, [0, 0.5, 1e-6], rtol=1e-12)
+
+
+def test_relative_error_is_symmetric_and_holds_small_entries_to_their_own_size(rng):
+    found, expected = rng.standard_normal((2, 4, 3))
+    np.testing.assert_array_equal(
+        checks.relative_error(found, expected, 0.1), checks.relative_error(expected, found, 0.1)
+    )
+    assert checks.relative_error(np.array([1.0, 2e-5]), np.array([1.0, 1e-5]), floor=1e-6).max() == 0.5
+
+
+def test_nan_is_infinitely_wrong():
+    assert checks.relative_error(np.array([np.nan]), np.array([0.0]), floor=1)[0] == np.inf
+
+
+def test_relative_error_refuses():
+    with pytest.raises(ValueError, match=r"found must have shape of expected = \(2,\), got \(1,\)"):
+        checks.relative_error(np.ones(1), np.ones(2), floor=1)
+    with pytest.raises(ValueError, match="floor must be positive"):
+        checks.relative_error(np.ones(2), np.ones(2), floor=0)
+
+
+# gradcheck and taylor_slope
+
+
+def square(x):
+    return x**2, x
+
+
+def square_backward(dy, x):
+    return 2 * x * dy
+
+
+def wrong_backward(dy, x):
+    """Right but for one entry, which is off by one part in ten thousand."""
+    dx = 2 * x * dy
+    dx[1, 2] *= 1 + 1e-4
+    return dx
+
+
+def softmax_pair(scores):
+    p = ops.softmax(scores)
+    return p, p
+
+
+def test_gradcheck_passes_the_operations(rng):
+    x, weight = rng.standard_normal((3, 5, 4)), rng.standard_normal((4, 6))
+    for finding in (
+        checks.gradcheck(ops.linear, ops.linear_backward, (x, weight), rng),
+        checks.gradcheck(ops.rms_norm, ops.rms_norm_backward, [x, weight[:, 0].copy()], rng),
+        checks.gradcheck(softmax_pair, ops.softmax_backward, (x,), rng),
+    ):
+        assert finding, finding
+        assert finding.numbers["relative_error"] < 1e-7
+
+
+def test_gradcheck_names_the_worst_entry(rng):
+    x = rng.standard_normal((2, 3)) + 3
+    finding = checks.gradcheck(square, wrong_backward, (x,), rng)
+    assert not finding
+    assert (finding.numbers["array"], finding.numbers["index"]) == ("x", (1, 2))
+    assert finding.numbers["relative_error"] == pytest.approx(1e-4, rel=1e-3)
+    analytic, numeric = finding.numbers["analytic"], finding.numbers["numeric"]
+    assert analytic / numeric == pytest.approx(1 + 1e-4, rel=1e-7)
+    for text in ("worst of 6 entries", "x[1, 2]", f"{analytic:.6g}", f"{numeric:.6g}", "1.0e-04"):
+        assert text in finding.message
+    assert checks.gradcheck(square, wrong_backward, (x,), rng, rtol=1e-3)
+
+
+def test_gradcheck_sees_what_a_constant_upstream_gradient_hides(rng):
+    scores = rng.standard_normal((2, 5))
+
+    def wrong(dp, p):
+        return 3 * ops.softmax_backward(dp, p)
+
+    assert np.abs(wrong(np.ones((2, 5)), ops.softmax(scores))).max() < 1e-15  # as the right one
+    assert not checks.gradcheck(softmax_pair, wrong, (scores,), rng)
+
+
+def test_gradcheck_tries_as_many_entries_as_it_is_told(rng):
+    calls = []
+
+    def counted(x, y):
+        calls.append(1)
+        return x.sum() * y, (x, y)
+
+    def counted_backward(dz, cache):
+        x, y = cache
+        return np.full(x.shape, np.sum(dz * y)), dz * x.sum()
+
+    arrays = rng.standard_normal((4, 5)), rng.standard_normal(2)
+    finding = checks.gradcheck(counted, counted_backward, arrays, rng, entries=3)
+    assert finding, finding
+    assert finding.numbers["tried"] == 3 + 2
+    assert len(calls) == 1 + 2 * finding.numbers["tried"]
+    assert checks.gradcheck(counted, counted_backward, arrays, rng).numbers["tried"] == 20 + 2
+
+
+def test_gradcheck_takes_a_dict_as_it_is(rng):
+    arrays = {"a.b": rng.standard_normal(3), "c": rng.standard_normal(3)}
+
+    def product(named):
+        return named["a.b"] * named["c"], named
+
+    def right(dy, named):
+        return {"c": dy * named["a.b"], "a.b": dy * named["c"]}
+
+    def exchanged(dy, named):
+        return {"a.b": dy * named["a.b"], "c": dy * named["c"]}
+
+    assert checks.gradcheck(product, right, arrays, rng)
+    assert not checks.gradcheck(product, exchanged, arrays, rng)
+
+
+def test_names_when_the_function_has_none(rng):
+    finding = checks.gradcheck(lambda *xs: square(*xs), square_backward, (np.ones(2),), rng)
+    assert finding.numbers["array"] == "argument 0"
+
+
+def test_exact_zeros_pass_and_small_gradients_do_not_hide(rng):
+    assert checks.gradcheck(lambda x: (0 * x, x), lambda dy, _: 0 * dy, (np.ones(3),), rng)
+    scale = np.array([1.0, 1e-2])  # the second gradient is a hundredth of the first and wrong by a hundredth
+    finding = checks.gradcheck(
+        lambda x: (scale * x, None), lambda dy, _: dy * scale * [1, 1.01], (np.ones(2),), rng
+    )
+    assert not finding
+    assert finding.numbers["index"] == (1,)
+
+
+def test_the_step_is_an_option(rng):
+    def bend(x):
+        return np.sin(x / 1e-4), x
+
+    def bend_backward(dy, x):
+        return dy * np.cos(x / 1e-4) / 1e-4
+
+    x = rng.standard_normal(4)
+    assert not checks.gradcheck(bend, bend_backward, (x,), rng)  # it bends within one step
+    assert checks.gradcheck(bend, bend_backward, (x,), rng, step=1e-8)
+
+
+@pytest.mark.parametrize("check", [checks.gradcheck, checks.taylor_slope, checks.leaves_arguments_alone])
+@pytest.mark.parametrize(
+    ("gradients", "message"),
+    [
+        ((), "one gradient for each of ['x'], got []"),
+        ((np.ones((2, 3)),) * 2, "got ['x', 'extra gradient 0']"),
+        (np.ones((3, 2)), "gradient of x must have its shape (2, 3), got (3, 2)"),
+        (np.ones((2, 3), np.float32), "gradient of x must have its dtype float64, got float32"),
+        (None, "gradient of x must have its shape (2, 3), got ()"),
+    ],
+)
+def test_gradients_that_do_not_fit_are_a_finding(check, gradients, message, rng):
+    finding = check(square, lambda *_: gradients, (np.ones((2, 3)),), rng)
+    assert not finding
+    assert message in finding.message
+
+
+def test_a_dict_without_a_key_is_a_finding(rng):
+    arrays = {"a": np.ones(2)}
+    finding = checks.gradcheck(lambda named: (named["a"], None), lambda dy, _: {"b": dy}, arrays, rng)
+    assert finding.message == "there must be one gradient for each of ['a'], got ['b']"
+
+
+@pytest.mark.parametrize("check", [checks.gradcheck, checks.taylor_slope, checks.leaves_arguments_alone])
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        ((np.ones(3, np.float32),), TypeError, "x must be a float64 array, got float32"),
+        ((np.ones(3, np.int64),), TypeError, "x must be a float64 array, got int64"),
+        (([1.0, 2.0],), TypeError, r"x must be a float64 array, got float64 \(list\)"),
+        (np.ones(3), TypeError, r"arrays must be a tuple, list or dict of arrays, got ndarray: write \(x,\)"),
+        ((), ValueError, "arrays must hold at least one array"),
+        ((np.ones((0, 3)),), ValueError, r"x must hold at least one number, got shape \(0, 3\)"),
+    ],
+)
+def test_gradient_checks_refuse_arrays(check, arrays, error, message, rng):
+    with pytest.raises(error, match=message):
+        check(square, square_backward, arrays, rng)
+
+
+@pytest.mark.parametrize(
+    ("forward", "error", "message"),
+    [
+        (lambda x: x, TypeError, r"forward must return \(y, cache\), got ndarray"),
+        (lambda x: (x.astype(np.float32), x), TypeError, "y must be a float64 array, got float32"),
+        (lambda x: (x * np.inf, x), ValueError, "forward must return finite numbers"),
+    ],
+)
+def test_gradcheck_refuses_functions(forward, error, message, rng):
+    with pytest.raises(error, match=message):
+        checks.gradcheck(forward, square_backward, (np.ones(3),), rng)
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
+def test_gradcheck_needs_a_generator(rng):
+    with pytest.raises(TypeError, match=r"rng must be a np\.random\.Generator"):
+        checks.gradcheck(square, square_backward, (np.ones(3),), rng)
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ({"entries": 0}, ValueError),
+        ({"entries": 2.0}, TypeError),
+        ({"step": 0}, ValueError),
+        ({"rtol": -1e-6}, ValueError),
+        ({"rtol": math.nan}, ValueError),
+    ],
+)
+def test_gradcheck_refuses_options(option, error, rng):
+    with pytest.raises(error, match=next(iter(option))):
+        checks.gradcheck(square, square_backward, (np.ones(3),), rng, **option)
+
+
+def test_taylor_slope_is_two_for_a_right_gradient_and_one_for_a_wrong_one(rng):
+    x = rng.standard_normal((2, 3)) + 3
+    right = checks.taylor_slope(square, square_backward, (x,), rng)
+    wrong = checks.taylor_slope(square, lambda dy, x: x * dy, (x,), rng)
+    assert right, right
+    assert right.numbers["slope"] == pytest.approx(2, abs=0.01)
+    assert not wrong
+    assert wrong.numbers["slope"] == pytest.approx(1, abs=0.01)
+    for numbers in (right.numbers, wrong.numbers):
+        first, last = numbers["remainders"][0], numbers["remainders"][-1]
+        ratio = numbers["steps"][0] / numbers["steps"][-1]
+        assert first / last == pytest.approx(ratio ** numbers["slope"], rel=0.02)
+
+
+def test_taylor_slope_sees_one_wrong_entry(rng):
+    def backward(dy, x):
+        dx = square_backward(dy, x)
+        dx[0, 1] *= 1.01
+        return dx
+
+    assert not checks.taylor_slope(square, backward, (rng.standard_normal((2, 3)) + 3,), rng)
+
+
+def test_taylor_slope_of_a_straight_function(rng):
+    x = rng.standard_normal((2, 5, 4))
+    right = checks.taylor_slope(lambda x: (rope(x), None), lambda dy, _: rope(dy, inverse=True), (x,), rng)
+    assert right
+    assert right.numbers["slope"] == math.inf
+    wrong = checks.taylor_slope(lambda x: (rope(x), None), lambda dy, _: rope(dy), (x,), rng)
+    assert not wrong
+    assert wrong.numbers["slope"] == pytest.approx(1, abs=0.01)
+
+
+def test_gradient_checks_cannot_see_a_wrong_forward_pass_with_its_own_gradient(rng):
+    x = rng.standard_normal(4)  # meant to be x ** 2, is x ** 3
+    assert checks.gradcheck(lambda x: (x**3, x), lambda dy, x: 3 * x**2 * dy, (x,), rng)
+    assert checks.taylor_slope(lambda x: (x**3, x), lambda dy, x: 3 * x**2 * dy, (x,), rng)
+
+
+# agreement
+
+
+def test_agreement_names_the_worst_entry():
+    expected = {"a": np.array([1.0, 2.0]), "b": np.array([[3.0, 4.0]])}
+    found = {"b": np.array([[3.0, 4.0 * (1 + 1e-8)]]), "a": np.array([1.0, 2.0])}
+    finding = checks.agreement(found, expected)
+    assert not finding
+    assert (finding.numbers["array"], finding.numbers["index"]) == ("b", (0, 1))
+    assert "b[0, 1] is 4, expected 4, relative error 1.0e-08" in finding.message
+    assert checks.agreement(found, expected, rtol=1e-7)
+    assert checks.agreement(expected, expected).numbers["relative_error"] == 0
+
+
+def test_agreement_takes_numbers_and_zeros():
+    assert checks.agreement({"loss": 1.5, "none": np.zeros(2)}, {"loss": 1.5, "none": np.zeros(2)})
+    assert not checks.agreement(
+        {"loss": 1.5, "none": np.array([0, 1e-300])}, {"loss": 1.5, "none": np.zeros(2)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ({"a": np.ones(2), "b": np.ones(2)}, "one result for each of ['a'], got ['a', 'b']"),
+        ({"a": np.ones(3)}, "result of a must have its shape (2,), got (3,)"),
+        ({"a": np.ones(2, np.float32)}, "result of a must have its dtype float64, got float32"),
+        ({"a": np.array([1, np.nan])}, "a[1] is nan"),
+    ],
+)
+def test_agreement_finds_what_does_not_fit(found, message):
+    finding = checks.agreement(found, {"a": np.ones(2)})
+    assert not finding
+    assert message in finding.message
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "error", "message"),
+    [
+        (np.ones(2), {"a": np.ones(2)}, TypeError, "must be dicts of arrays, got ndarray and dict"),
+        ({"a": np.ones(2)}, np.ones(2), TypeError, "must be dicts of arrays, got dict and ndarray"),
+        ({}, {}, ValueError, "expected must hold finite arrays"),
+        ({"a": 1.0}, {"a": math.nan}, ValueError, "expected must hold finite arrays"),
+    ],
+)
+def test_agreement_refuses(found, expected, error, message):
+    with pytest.raises(error, match=message):
+        checks.agreement(found, expected)
+    with pytest.raises(ValueError, match="rtol"):
+        checks.agreement({"a": 1.0}, {"a": 1.0}, rtol=0)
+
+
+# leaves_arguments_alone
+
+
+def test_arguments_left_alone(rng):
+    x, weight = rng.standard_normal((3, 5, 4)), rng.standard_normal((4, 6))
+    assert checks.leaves_arguments_alone(ops.linear, ops.linear_backward, (x, weight), rng)
+
+
+def forward_in_place(x):
+    x += 1
+    return x**2, x.copy()
+
+
+def upstream_in_place(dy, x):
+    dy *= 2 * x
+    return dy.copy()
+
+
+def cache_in_place(dy, x):
+    x *= 2
+    return x * dy
+
+
+class Accumulating:
+    """A backward pass that adds to the gradient of its last call."""
+
+    total = 0.0
+
+    def __call__(self, dy, x):
+        self.total = self.total + 2 * x * dy
+        return self.total
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "message"),
+    [
+        (forward_in_place, square_backward, "x was changed by the call"),
+        (square, upstream_in_place, "backward writes into the upstream gradient"),
+        (lambda x: (x**2, x.copy()), cache_in_place, "another one when backward is called a second time"),
+        (square, cache_in_place, "x was changed by the call"),
+        (square, Accumulating(), "another one when backward is called a second time"),
+    ],
+)
+def test_writing_into_arguments_is_found(forward, backward, message, rng):
+    finding = checks.leaves_arguments_alone(forward, backward, (rng.standard_normal((2, 3)),), rng)
+    assert not finding
+    assert message in finding.message
+
+
+# influence, causality, sensitivity
+
+
+def test_influence_by_hand():
+    def previous(ids):  # each position reads the one before it, the first reads itself
+        return vectors(np.concatenate([ids[:, :1], ids[:, :-1]], axis=1))
+
+    expected = np.zeros((5, 5), dtype=bool)
+    expected[[0, 1, 2, 3, 4], [0, 0, 1, 2, 3]] = True
+    np.testing.assert_array_equal(checks.influence(previous, IDS), np.stack([expected] * 3))
+
+
+def test_the_model_is_causal_and_hears_everything(logits, example):
+    lower = np.tri(example.ids.shape[1], dtype=bool)
+    np.testing.assert_array_equal(checks.influence(logits, example.ids), np.stack([lower] * 3))
+    assert checks.causality(logits, example.ids)
+    assert checks.sensitivity(logits, example.ids)
+    assert checks.causality(running_sum, IDS).numbers == {"leaks": []}
+    assert checks.sensitivity(running_sum, IDS).numbers == {"deaf": []}
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_causality_sees_a_leak_of_one_bit_at_every_cut(cut):
+    def leaky(ids):
+        y = running_sum(ids)
+        y[1, cut - 1, 0] += np.spacing(y[1, cut - 1, 0]) * (ids[1, cut] == IDS[1, cut])
+        return y
+
+    finding = checks.causality(leaky, IDS)
+    assert not finding
+    assert finding.numbers["leaks"] == [(1, cut - 1, cut)]
+    assert finding.message.startswith(
+        f"position {cut - 1} of row 1 reads ahead: changing the token at position {cut}"
+    )
+
+
+def test_sensitivity_names_the_deaf_position():
+    def deaf(ids):
+        y = running_sum(ids)
+        y[2, 3] = y[2, 3] - vectors(ids)[2, 0]  # token 0 entered the sum once
+        return y
+
+    finding = checks.sensitivity(lambda ids: np.round(deaf(ids), 6), IDS)
+    assert not finding
+    assert finding.numbers["deaf"] == [(2, 3, 0)]
+    assert finding.message.startswith("position 3 of row 2 is deaf: changing the token at position 0")
+
+
+def test_each_misses_what_the_other_sees():
+    def constant(ids):
+        return np.zeros((*ids.shape, 2))
+
+    def average(ids):
+        return np.broadcast_to(running_sum(ids)[:, -1:], (*ids.shape, 2)).copy()
+
+    assert checks.causality(constant, IDS)
+    assert not checks.sensitivity(constant, IDS)
+    assert checks.sensitivity(average, IDS)
+    assert not checks.causality(average, IDS)
+
+
+# batch_independence
+
+
+def test_rows_that_do_not_mix(logits, example):
+    assert checks.batch_independence(logits, example.ids)
+
+
+def test_rows_that_mix():
+    def centred(ids):
+        y = running_sum(ids)
+        y[1] = y[1] - y.mean(axis=0)
+        return y
+
+    finding = checks.batch_independence(centred, IDS)
+    assert not finding
+    assert finding.numbers["mixed"] == [1]
+    assert finding.message == "row 1 changes when only other rows of the batch do"
+
+
+def test_a_division_by_the_batch_size_goes_unseen():
+    assert checks.batch_independence(lambda ids: running_sum(ids) / len(ids), IDS)
+
+
+# order_matters
+
+
+def test_order(logits, example):
+    assert checks.order_matters(logits, example.ids)
+    assert checks.order_matters(running_sum, IDS)
+
+
+def test_a_set_has_no_order():
+    def average(ids):
+        return np.cumsum(vectors(ids), axis=1)
+
+    finding = checks.order_matters(average, IDS)
+    assert not finding
+    assert finding.numbers["change"] < 1e-15
+    assert "order has no effect" in finding.message
+
+
+def test_rounding_is_not_order():
+    def average(ids):
+        return np.cumsum(0.1 * vectors(ids).astype(np.float32), axis=1)
+
+    assert not checks.order_matters(average, IDS)
+
+
+def test_order_matters_sees_a_missing_rotation_in_one_layer_only(example):
+    for n_layers, seen in ((1, True), (2, False)):
+        config = ORIGINAL.model.ModelConfig(11, d_model=24, n_heads=4, n_layers=n_layers, d_ff=20)
+        params = init_params(config, seed=0)
+
+        def unrotated(ids, params=params, config=config):
+            return ORIGINAL.model.forward(params, ids, config, rotate=False)[0]
+
+        assert bool(checks.order_matters(unrotated, example.ids)) is not seen
+
+
+def test_equal_tokens_have_no_order():
+    with pytest.raises(ValueError, match="ids must have different tokens before the last one"):
+        checks.order_matters(running_sum, np.array([[1, 1, 1, 0], [0, 0, 0, 1]]))
+
+
+# shift_invariance
+
+
+def score_function(rng, rotate_q=rope, rotate_k=rope):
+    q, k = rng.standard_normal((2, 5, 6))
+    return lambda positions: rotate_q(q, positions) @ rotate_k(k, positions).swapaxes(-1, -2)
+
+
+def test_scores_depend_on_distances(rng):
+    finding = checks.shift_invariance(score_function(rng), 5)
+    assert finding
+    assert finding.numbers["shifted"] < 1e-14 < finding.numbers["stretched"]
+    assert checks.shift_invariance(score_function(rng), 5, shift=-100.5)
+
+
+def test_only_one_of_two_rotated(rng):
+    finding = checks.shift_invariance(score_function(rng, rotate_k=lambda k, _: k), 5)
+    assert not finding
+    assert "depends on more than distances" in finding.message
+
+
+def test_ignored_positions_are_not_invariance(rng):
+    finding = checks.shift_invariance(score_function(rng, *[lambda x, _: x] * 2), 5)
+    assert not finding
+    assert "positions have no effect" in finding.message
+
+
+def test_wrong_frequencies_go_unseen(rng):
+    def degrees(x, positions):
+        return rope(x, np.deg2rad(positions))
+
+    assert checks.shift_invariance(score_function(rng, degrees, degrees), 5)
+
+
+@pytest.mark.parametrize(
+    ("T", "options", "error", "message"),
+    [
+        (1, {}, ValueError, "T must be at least 2"),
+        (5.0, {}, TypeError, "T must be an int"),
+        (5, {"shift": 0}, ValueError, "shift must be positive"),
+        (5, {"shift": math.inf}, ValueError, "shift must be positive"),
+    ],
+)
+def test_shift_invariance_refuses(T, options, error, message, rng):
+    with pytest.raises(error, match=message):
+        checks.shift_invariance(score_function(rng), T, **options)
+
+
+# What the checks of functions of ids refuse
+
+OF_IDS = [
+    checks.influence,
+    checks.causality,
+    checks.sensitivity,
+    checks.batch_independence,
+    checks.order_matters,
+]
+
+
+@pytest.mark.parametrize("check", OF_IDS)
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        (IDS[0], ValueError, r"ids must have non-empty axes \(B, T\)"),
+        (IDS.astype(float), TypeError, "ids must be integers, got dtype float64"),
+        (IDS[:, :1], ValueError, "at least two positions"),
+        (np.zeros((2, 4), int), ValueError, "at least two different ids"),
+    ],
+)
+def test_ids_refused(check, ids, error, message):
+    with pytest.raises(error, match=message):
+        check(running_sum, ids)
+
+
+@pytest.mark.parametrize("check", OF_IDS)
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (lambda ids: (running_sum(ids), None), TypeError, "must return a floating-point array, got tuple"),
+        (lambda ids: ids, TypeError, "must return a floating-point array"),
+        (
+            lambda ids: running_sum(ids).swapaxes(0, 1),
+            ValueError,
+            r"\(B, T\) = \(3, 5\), got shape \(5, 3, 2\)",
+        ),
+        (lambda ids: running_sum(ids) * np.nan, ValueError, "must return finite numbers"),
+    ],
+)
+def test_functions_refused(check, function, error, message):
+    with pytest.raises(error, match=message):
+        check(function, IDS)
+
+
+def test_one_row_cannot_mix():
+    with pytest.raises(ValueError, match="at least two rows"):
+        checks.batch_independence(running_sum, IDS[:1])
+
+
+def test_the_callers_ids_are_left_alone():
+    ids = IDS.copy()
+    ids.setflags(write=False)
+
+    def careless(ids):
+        y = running_sum(ids)
+        ids[:] = 0
+        return y
+
+    for check in OF_IDS:
+        check(careless, ids)
+    np.testing.assert_array_equal(ids, IDS)
+
+
+# no_shared_arrays
+
+
+def test_separate_arrays(example):
+    assert checks.no_shared_arrays(example.params)
+    assert checks.no_shared_arrays({"a": np.ones(3), "b": np.ones(3)})  # equal, but not shared
+
+
+def test_shared_arrays():
+    table = np.ones((4, 3))
+    finding = checks.no_shared_arrays({"a": table, "b": np.ones(3), "c": table[1:, ::2].T})
+    assert not finding
+    assert finding.numbers["shared"] == [("a", "c")]
+    assert finding.message.startswith("a and c share memory")
+
+
+def test_interleaved_arrays_do_not_overlap():
+    table = np.ones(6)
+    assert checks.no_shared_arrays({"even": table[::2], "odd": table[1::2]})
+
+
+# every_parameter_learns
+
+
+def test_every_parameter_of_the_model_learns(example):
+    before = {key: array.copy() for key, array in example.params.items()}
+    finding = checks.every_parameter_learns(
+        lambda params: loss_and_grads(params, example.ids, example.targets, example.config), example.params
+    )
+    assert finding, finding
+    for key, array in example.params.items():
+        np.testing.assert_array_equal(array, before[key])
+
+
+PARAMS = {"a": np.ones(3), "b": np.ones((2, 2))}
+
+
+@pytest.mark.parametrize(
+    ("gradient", "message"),
+    [
+        (np.zeros((2, 2)), "leaves b as it was"),
+        (np.full((2, 2), 1e-18), "leaves b as it was"),  # too small to change a one
+        (np.array([[1, np.nan], [1, 1]]), "leaves b as it was, or not finite"),
+        (np.ones(2), "gradient of b must have its shape (2, 2), got (2,)"),
+        (np.ones((2, 2), np.float32), "gradient of b must have its dtype float64, got float32"),
+    ],
+)
+def test_a_parameter_that_does_not_learn(gradient, message):
+    finding = checks.every_parameter_learns(lambda _: (1.0, {"a": np.ones(3), "b": gradient}), PARAMS)
+    assert not finding
+    assert message in finding.message
+
+
+def test_a_parameter_without_a_gradient():
+    finding = checks.every_parameter_learns(lambda _: (1.0, {"a": np.ones(3)}), PARAMS)
+    assert finding.message == "there must be one gradient for each of ['a', 'b'], got ['a']"
+
+
+def test_single_entries_may_stay():
+    grads = {"a": np.array([0, 0, 1.0]), "b": np.ones((2, 2))}
+    assert checks.every_parameter_learns(lambda _: (1.0, grads), PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("function", "params", "options", "error", "message"),
+    [
+        (lambda _: (1.0, {}), [np.ones(3)], {}, TypeError, "params must be a dict of arrays, got list"),
+        (lambda _: (1.0, {}), {"a": [1.0]}, {}, TypeError, "params must be a dict of arrays"),
+        (lambda _: {}, PARAMS, {}, TypeError, r"must return \(loss, a dict of gradients\), got dict"),
+        (lambda _: (1.0, PARAMS), PARAMS, {"learning_rate": 0}, ValueError, "learning_rate must be positive"),
+    ],
+)
+def test_every_parameter_learns_refuses(function, params, options, error, message):
+    with pytest.raises(error, match=message):
+        checks.every_parameter_learns(function, params, **options)
+
+
+def test_no_shared_arrays_refuses():
+    with pytest.raises(TypeError, match="arrays must be a dict of arrays, got list"):
+        checks.no_shared_arrays([np.ones(3)])
+
+
+# targets_aligned
+
+TEXT = np.array([4, 1, 5, 9, 2, 6, 5, 3, 5, 8])
+ROWS = np.array([[4, 1, 5], [5, 3, 5]])
+NEXT = np.array([[1, 5, 9], [3, 5, 8]])
+
+
+def test_aligned_targets():
+    assert checks.targets_aligned(ROWS, NEXT, TEXT)
+    assert checks.targets_aligned(ROWS, NEXT, np.array([[4, 1, 5, 9], [5, 3, 5, 8]]))
+
+
+@pytest.mark.parametrize(
+    ("targets", "wrong"),
+    [
+        (ROWS, (0, 0)),  # not shifted
+        (np.roll(ROWS, 1, axis=1), (0, 0)),  # backwards
+        (np.roll(ROWS, -1), (0, 3)),  # as one long row: the last target comes from the next row
+        (np.roll(ROWS, -1, axis=1), (0, 3)),  # wrapped around
+        (np.array([[1, 5, 9], [3, 5, 9]]), (1, 3)),  # only the very last one
+    ],
+)
+def test_targets_that_are_not_the_next_tokens(targets, wrong):
+    finding = checks.targets_aligned(ROWS, targets, TEXT)
+    assert not finding
+    assert finding.numbers["wrong"][0] == wrong
+
+
+def test_the_message_names_the_target():
+    finding = checks.targets_aligned(ROWS, ROWS, TEXT)
+    assert finding.message == "target 0 of row 0 is 4, but the next input is 1"
+    assert (
+        "row 0 with its last target is nowhere"
+        in checks.targets_aligned(ROWS, np.roll(ROWS, -1), TEXT).message
+    )
+
+
+def test_a_row_must_come_from_its_own_source():
+    sources = np.array([[4, 1, 5, 9], [5, 3, 5, 8]])
+    assert not checks.targets_aligned(ROWS, NEXT, sources[::-1])
+
+
+@pytest.mark.parametrize(
+    ("ids", "targets", "source", "error", "message"),
+    [
+        (ROWS * 1.0, NEXT, TEXT, TypeError, "ids must be integers"),
+        (ROWS, NEXT * 1.0, TEXT, TypeError, "targets must be integers"),
+        (ROWS, NEXT, TEXT * 1.0, TypeError, "source must be integers"),
+        (ROWS[0], NEXT[0], TEXT, ValueError, r"ids must have non-empty axes \(B, T\)"),
+        (ROWS, NEXT[:1], TEXT, ValueError, r"targets must have shape \(B, T\) = \(2, 3\), got \(1, 3\)"),
+        (ROWS, NEXT, TEXT[:3], ValueError, r"N > T = 3, got \(3,\)"),
+        (ROWS, NEXT, np.stack([TEXT] * 3), ValueError, r"got \(3, 10\)"),
+        (ROWS, NEXT, TEXT.reshape(1, 1, -1), ValueError, r"got \(1, 1, 10\)"),
+    ],
+)
+def test_targets_aligned_refuses(ids, targets, source, error, message):
+    with pytest.raises(error, match=message):
+        checks.targets_aligned(ids, targets, source)
+
+
+# What the docstrings promise
+
+
+def test_every_check_says_what_it_can_and_cannot_see():
+    names = [
+        *("gradcheck", "taylor_slope", "agreement", "leaves_arguments_alone", "causality", "sensitivity"),
+        *("batch_independence", "order_matters", "shift_invariance", "no_shared_arrays"),
+        *("every_parameter_learns", "targets_aligned"),
+    ]
+    for name in names:
+        text = getattr(checks, name).__doc__
+        assert "CAN see:" in text, name
+        assert "CANNOT see:" in text, name
