@@ -156,7 +156,7 @@ def split_heads(x, n_heads):
 
         y[b, h, t, e] = x[b, t, h * dh + e],   0 <= e < dh
 
-    Reshape first, then swap the axes. A direct x.reshape(B, H, T, dh) has the same shape, but mixes positions.
+    Reshape, then swap the axes. A direct x.reshape(B, H, T, dh) has the same shape, but mixes positions.
 
     Args:
         x: (B, T, D).
