@@ -59,15 +59,11 @@ def _run_jupyter_book(arguments: list[str], folder: Path) -> bool:
     """Run Jupyter Book in a process of its own, pass its messages on, and say whether it failed."""
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", *arguments]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "encoding": "utf8"}
+    show = str if sys.stderr.isatty() else without_colours
     with subprocess.Popen(command, cwd=folder, **pipes) as process:
         for line in process.stderr:
             if KERNEL_NOTICE not in line:
-                print(
-                    line if sys.stderr.isatty() else without_colours(line),
-                    end="",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                print(show(line), end="", file=sys.stderr, flush=True)
     return process.returncode != 0
 
 
