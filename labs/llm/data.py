@@ -104,7 +104,7 @@ def draw_batch(ids, batch_size, context, rng):
     Returns: inputs and targets, (B, T) each.
     Raises: ValueError if the text has fewer than T + 1 ids: T inputs and the target of the last.
     """
-    ids = _require_ids(ids, context)
+    ids = require_text_ids("ids", ids, context)
     shapes.require_size("batch_size", batch_size)
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a np.random.Generator, got {type(rng).__name__}: see default_rng(seed)")
@@ -124,9 +124,24 @@ def windows(ids, context):
     Returns: inputs and targets, (W, T) each.
     Raises: ValueError if the text has fewer than T + 1 ids.
     """
-    ids = _require_ids(ids, context)
+    ids = require_text_ids("ids", ids, context)
     starts = np.arange(0, len(ids) - context, context)
     return _cut(ids, starts, context)
+
+
+def require_text_ids(name, ids, context):
+    """Return `ids` as an array; raise unless they are the integers of a text, at least T + 1 of them."""
+    ids = np.asarray(ids)
+    shapes.require_axes(name, ids, "N")
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got dtype {ids.dtype}: encode the text first")
+    shapes.require_size("context", context)
+    if len(ids) <= context:
+        raise ValueError(
+            f"{name} must hold at least T + 1 = {context + 1} tokens, T inputs and the target of the last, "
+            f"got N = {len(ids)}: take a longer text or a shorter context"
+        )
+    return ids
 
 
 def _cut(ids, starts, context):
@@ -149,17 +164,3 @@ def _places(vocabulary):
             f"vocabulary must hold single characters, each once, got {vocabulary!r}: see build_vocabulary"
         )
     return place
-
-
-def _require_ids(ids, context):
-    ids = np.asarray(ids)
-    shapes.require_axes("ids", ids, "N")
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"ids must be integers, got dtype {ids.dtype}: encode the text first")
-    shapes.require_size("context", context)
-    if len(ids) < context + 1:
-        raise ValueError(
-            f"ids must hold at least T + 1 = {context + 1} tokens, T inputs and the target of the last, "
-            f"got N = {len(ids)}: take a longer text or a shorter context"
-        )
-    return ids

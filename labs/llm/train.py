@@ -1,0 +1,159 @@
+"""Training as a chain of checkpoints: each step makes the next one out of the last, and of nothing else.
+
+So a run can be stopped after any step and go on later, from memory or from a file, exactly as if it had never
+stopped: the same batches, the same losses, the same parameters, bit for bit (on one machine; another one may
+add in another order, and round differently).
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from labs.llm import data, optim, shapes
+from labs.llm.checkpoint import Checkpoint, save
+from labs.llm.model import forward, init_params, loss_and_grads
+from labs.llm.ops import cross_entropy
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The settings of a training run. To go on exactly, go on with the same ones."""
+
+    steps: int  # of the whole run, the steps before a stop included
+    batch_size: int = 16  # B
+    context: int = 64  # T
+    peak: float = 3e-3  # the largest learning rate, reached after the warm-up
+    floor: float = 3e-4  # the learning rate at the end
+    warmup_steps: int = 10
+    max_norm: float = 1.0  # longer gradients are shortened to it
+    report_every: int = 100  # steps from one validation loss, and one saved checkpoint, to the next
+    adamw: optim.AdamWConfig = field(default_factory=optim.AdamWConfig)
+
+    def __post_init__(self):
+        for name in ("steps", "batch_size", "context", "report_every"):
+            shapes.require_size(name, getattr(self, name))
+        shapes.require_positive("max_norm", self.max_norm)
+        self.learning_rate(0)
+
+    def learning_rate(self, step):
+        """Return the learning rate of a step, counted from zero; refuses rates that do not fit together."""
+        return optim.warmup_cosine(
+            step, peak=self.peak, floor=self.floor, warmup_steps=self.warmup_steps, total_steps=self.steps
+        )
+
+
+class Progress(NamedTuple):
+    """What one training step reports."""
+
+    step: int  # how many steps are done, this one included
+    loss: float  # of the step's batch before the step, in nats
+    grad_norm: float  # the global norm before clipping
+    learning_rate: float  # of the step
+    validation_loss: float | None  # after the step, in nats; None where the step is not to report it
+    checkpoint: Checkpoint  # after the step: what to go on from
+
+
+def start(config, vocabulary, seed, dtype=np.float32):
+    """Return the Checkpoint before the first step.
+
+    Args:
+        config: the ModelConfig.
+        vocabulary: V characters, as from data.build_vocabulary.
+        seed: an int. It decides the first parameters and every batch.
+        dtype: np.float32 or np.float64, of everything that is computed.
+
+    Raises: ValueError or TypeError if vocabulary and config disagree on V, or as init_params does.
+    """
+    if len(vocabulary) != config.vocab_size:
+        raise ValueError(
+            f"vocabulary must hold V = {config.vocab_size} characters, got {len(vocabulary)}: "
+            "make the config with vocab_size=len(vocabulary)"
+        )
+    if type(seed) is not int:
+        raise TypeError(
+            f"seed must be an int, got {seed!r} ({type(seed).__name__}): a run must be repeatable"
+        )
+    rng = np.random.Generator(np.random.PCG64(seed))
+    params = init_params(config, rng, dtype)
+    return Checkpoint(config, tuple(vocabulary), params, optim.adamw_init(params), rng.bit_generator.state)
+
+
+def train(checkpoint, corpus, settings, *, path=None):
+    """Train from a checkpoint up to settings.steps, one step each time the caller asks for the next Progress.
+
+        for progress in train(start(config, corpus.vocabulary, seed=0), corpus, settings):
+            ...                          # leave the loop at any time: progress.checkpoint is all that matters
+        train(progress.checkpoint, corpus, settings)       # goes on; so does train(load(path), ...)
+
+    Every settings.report_every steps, and after the last one, the validation loss is computed over the whole
+    validation part, and the checkpoint is saved.
+
+    Args:
+        checkpoint: from `start`, from a Progress, or from checkpoint.load.
+        corpus: the data.Corpus.
+        settings: the TrainConfig.
+        path: where to save checkpoints, whole or not at all; None saves none.
+
+    Returns: an iterator of Progress; empty if settings.steps are done already.
+    Raises: ValueError, at once if corpus, checkpoint and settings do not fit together; and later if the
+        training diverges, before the step that would spoil the parameters.
+    """
+    if tuple(corpus.vocabulary) != checkpoint.vocabulary:
+        raise ValueError(
+            f"corpus must have the checkpoint's vocabulary {''.join(checkpoint.vocabulary)!r}, "
+            f"got {''.join(corpus.vocabulary)!r}: ids would stand for other characters"
+        )
+    data.require_text_ids("corpus.training", corpus.training, settings.context)
+    data.require_text_ids("corpus.validation", corpus.validation, settings.context)
+    return _steps(checkpoint, corpus, settings, path)
+
+
+def _steps(checkpoint, corpus, settings, path):
+    while checkpoint.step < settings.steps:
+        progress = train_step(checkpoint, corpus.training, settings)
+        checkpoint = progress.checkpoint
+        if checkpoint.step % settings.report_every == 0 or checkpoint.step == settings.steps:
+            progress = progress._replace(validation_loss=evaluate(checkpoint, corpus.validation, settings))
+            if path is not None:
+                save(path, checkpoint)
+        yield progress
+
+
+def train_step(checkpoint, ids, settings):
+    """Take one step: draw a batch, get the gradients, clip them, let AdamW move the parameters.
+
+    Args:
+        checkpoint: before the step; it stays as it is.
+        ids: the text to train on, integers, (N,).
+        settings: the TrainConfig.
+
+    Returns: the Progress, without a validation loss.
+    """
+    rng = np.random.Generator(np.random.PCG64(0))
+    rng.bit_generator.state = checkpoint.rng
+    inputs, targets = data.draw_batch(ids, settings.batch_size, settings.context, rng)
+    loss, grads = loss_and_grads(checkpoint.params, inputs, targets, checkpoint.config)
+    grads, norm = optim.clip_by_global_norm(grads, settings.max_norm)
+    rate = settings.learning_rate(checkpoint.step)
+    params, optimizer = optim.adamw(checkpoint.params, grads, checkpoint.optimizer, rate, settings.adamw)
+    after = checkpoint._replace(params=params, optimizer=optimizer, rng=rng.bit_generator.state)
+    return Progress(after.step, float(loss), norm, rate, None, after)
+
+
+def evaluate(checkpoint, ids, settings):
+    """Return the mean loss over a text cut into consecutive windows, in nats; nothing is drawn or moved.
+
+    Args:
+        checkpoint: the Checkpoint.
+        ids: a text, integers, (N,), of at least T + 1 tokens.
+        settings: the TrainConfig; it gives T, and B, how many windows go through the model at a time.
+    """
+    inputs, targets = data.windows(ids, settings.context)
+    total = 0.0
+    for first in range(0, len(inputs), settings.batch_size):
+        rows = slice(first, first + settings.batch_size)  # the last batch may be smaller
+        logits = forward(checkpoint.params, inputs[rows], checkpoint.config)[0]
+        loss = cross_entropy(logits, targets[rows])[0]
+        total += float(loss) * len(inputs[rows])
+    return total / len(inputs)
