@@ -117,7 +117,7 @@ class TensorGrid(CourseWidget):
 
 
 def _tiled_axes(shape: Sequence[int]) -> int:
-    """How many leading axes are laid out side by side: `tiledAxes` of js/tensor.js."""
+    """How many leading axes are laid out side by side: as many as make at most SIDE_BY_SIDE matrices."""
     leading = list(shape[:-2])
     return max(n for n in range(len(leading) + 1) if prod(leading[len(leading) - n :]) <= sizes.SIDE_BY_SIDE)
 

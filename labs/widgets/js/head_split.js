@@ -2,11 +2,14 @@
 import { element, fill, onFrame, setText } from "./dom.js";
 import { range, unravel } from "./numbers.js";
 import { headSpec, headSplitPath, headSplitState, landing, sourceSpec } from "./heads.js";
-import { SIDE_BY_SIDE, axisWord, optionsOf } from "./tensor.js";
+import { axisWord, optionsOf } from "./tensor.js";
 import { gridStyle, tensorGrid, textTable } from "./grid.js";
-import { checkbox, choice, fold, save, tensorTitle } from "./parts.js";
+import { checkbox, choice, fold, onChange, save, tensorTitle } from "./parts.js";
 
 const ROUTES = ["swap", "direct"];
+
+/** With more heads than this in all batches, only the chosen batch is shown: `SIDE_BY_SIDE` of sizes.py. */
+const MOST_GRIDS = 4;
 
 const GIVEN = ["name", "role", "shape", "n_heads", "values", "labels", "decimals"];
 const LOOK = ["strings", "cell", "header"];
@@ -62,7 +65,7 @@ function frame(state) {
   };
   const { routes, path, controls, source, status, batches } = parts;
   const before = part("div", "labs-before", source, parts.verdict, status);
-  parts.result = part("div", B * H > SIDE_BY_SIDE ? "labs-result labs-one-batch" : "labs-result", ...batches);
+  parts.result = part("div", B * H > MOST_GRIDS ? "labs-result labs-one-batch" : "labs-result", ...batches);
   parts.root = part(
     "div",
     "labs-root labs-head-split",
@@ -79,11 +82,11 @@ function frame(state) {
 /** The controls: what the reader does changes the model, `update(state)` shows what the model says. */
 function addControls(parts, state, model) {
   const { texts } = state;
-  const chooseRoute = (index) => save(model, "route", ROUTES[index]);
+  const chooseRoute = (index) => save(model, { route: ROUTES[index] });
   const route = choice(parts.routes, texts.route, [texts.route_swap, texts.route_direct], chooseRoute);
-  const chooseBatch = (index) => save(model, "batch", index);
+  const chooseBatch = (index) => save(model, { batch: index });
   const batch = choice(parts.controls, axisWord(state, "b"), optionsOf(state, 0), chooseBatch);
-  const showOrigins = (checked) => save(model, "show", checked ? "origins" : "values");
+  const showOrigins = (checked) => save(model, { show: checked ? "origins" : "values" });
   const origins = checkbox(parts.controls, texts.show_origins, showOrigins);
   return {
     update(now) {
@@ -109,7 +112,10 @@ function render({ model, el }) {
       for (const grid of grids) grid.mark([id]);
       drawStatus();
     },
-    select: (id) => save(model, "selected", id),
+    select(id) {
+      const [batch] = id >= 0 ? unravel(id, state.shape) : [state.batch];
+      save(model, { selected: id, batch }); // its batch comes into sight
+    },
   };
   const opening = allSpecs(state, pointed);
   const sourceGrid = tensorGrid(parts.source, opening.source, handlers);
@@ -137,19 +143,11 @@ function render({ model, el }) {
     text.update([source, ...heads[state.batch]].map(textTable).join("\n\n"));
     drawStatus();
   });
-
-  /** The batch of a number that was selected, here or elsewhere, comes into sight. */
-  const reveal = () => {
-    const selected = model.get("selected");
-    if (selected >= 0) save(model, "batch", unravel(selected, state.shape)[0]);
-  };
-  model.on("change:selected", reveal);
-  model.on("change", draw);
+  const ignore = onChange(model, CHOSEN, draw);
   draw();
 
   return () => {
-    model.off("change:selected", reveal);
-    model.off("change", draw);
+    ignore();
     draw.cancel();
     for (const grid of grids) grid.destroy();
     parts.root.remove();

@@ -5,14 +5,28 @@ import { sizeName } from "./tensor.js";
 /** The name of a tensor in the colour of its role, and its shape in numbers and letters. */
 export function tensorTitle({ name, shape, axes, role }) {
   const colored = element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name);
-  const sizes = element("span", { class: "labs-shape" }, `[${shape.join(",")}] (${axes.map(sizeName).join(",")})`);
-  return element("span", { translate: "no" }, colored, " ", sizes);
+  const sizes = `[${shape.join(",")}] (${axes.map(sizeName).join(",")})`;
+  return element("span", { translate: "no" }, colored, " ", element("span", { class: "labs-shape" }, sizes));
 }
 
-/** Change a model for all its views and, where there is a kernel, for Python. */
-export function save(model, name, value) {
-  model.set(name, value);
+/**
+ * Change a model, { name: value, ... }, for all its views and, where there is a kernel, for Python.
+ *
+ * For what the reader does, never in answer to an event: in Jupyter, a `set` within a listener swallows the
+ * "change" of the `set` that it answers.
+ */
+export function save(model, values) {
+  model.set(values);
   model.save_changes();
+}
+
+/** Call `draw` whenever one of the model's `names` changes; returns a function that ends it. */
+export function onChange(model, names, draw) {
+  const events = names.map((name) => `change:${name}`);
+  for (const event of events) model.on(event, draw);
+  return () => {
+    for (const event of events) model.off(event, draw);
+  };
 }
 
 /**

@@ -3,22 +3,8 @@
 // A `tensor` here is a plain record: name, shape, axes (one name each), values (flat, row-major), decimals,
 // limit (the end of the colour scale), labels (axis name -> one list of letters, or one for each index of
 // the first axis) and words (the section "tensor" of the strings).
-import { count, flatIndex, format, indices, range, scaleFraction, unravel } from "./numbers.js";
+import { flatIndex, format, indices, range, scaleFraction, unravel } from "./numbers.js";
 import { fill } from "./dom.js";
-
-/** At most this many matrices are shown at once. */
-export const SIDE_BY_SIDE = 4;
-
-/**
- * How many of the axes before rows and columns are laid out side by side, counted from the last of them:
- * as many as keep to SIDE_BY_SIDE matrices.  On the axes before those the reader picks one index.
- */
-export function tiledAxes(shape) {
-  const leading = shape.slice(0, -2);
-  let tiled = 0;
-  while (tiled < leading.length && count(leading.slice(-tiled - 1)) <= SIDE_BY_SIDE) tiled++;
-  return tiled;
-}
 
 /** The leading indices of the matrices that are shown while `picked` are the indices the reader picked. */
 export function shownMatrices(shape, picked) {

@@ -1,9 +1,8 @@
 // The widget TensorGrid: any small array as grids of cells.
 import { element, onFrame, setText } from "./dom.js";
-import { unravel } from "./numbers.js";
-import { axisWord, matrixSpec, optionsOf, sentence, shownMatrices, tiledAxes } from "./tensor.js";
+import { axisWord, matrixSpec, optionsOf, sentence, shownMatrices } from "./tensor.js";
 import { gridStyle, tensorGrid, textTable } from "./grid.js";
-import { choice, fold, save, tensorTitle } from "./parts.js";
+import { choice, fold, onChange, save, tensorTitle } from "./parts.js";
 
 /** The record that `tensor.js` works on. */
 function tensorOf(model) {
@@ -15,7 +14,7 @@ function tensorOf(model) {
 function render({ model, el }) {
   const tensor = tensorOf(model);
   const words = model.get("strings").tensor_grid;
-  const pickedAxes = tensor.axes.slice(0, Math.max(0, tensor.axes.length - 2 - tiledAxes(tensor.shape)));
+  const pickedAxes = tensor.axes.slice(0, model.get("picked").length);
   let pointed = -1; // under the pointer or focused: known to this view alone
 
   const pickers = element("div", { class: "labs-controls" });
@@ -30,13 +29,12 @@ function render({ model, el }) {
       pointed = id;
       drawStatus();
     },
-    select: (id) => save(model, "selected", id),
+    select: (id) => save(model, { selected: id }),
   };
 
   const choices = pickedAxes.map((axis, a) => {
-    return choice(pickers, axisWord(tensor, axis), optionsOf(tensor, a), (index) =>
-      save(model, "picked", model.get("picked").with(a, index)),
-    );
+    const pick = (index) => save(model, { picked: model.get("picked").with(a, index) });
+    return choice(pickers, axisWord(tensor, axis), optionsOf(tensor, a), pick);
   });
   const text = fold(root, words.as_text);
 
@@ -48,7 +46,7 @@ function render({ model, el }) {
       cell: model.get("cell"),
       header: model.get("header"),
     }));
-  matrices.setAttribute("style", `--labs-across:${model.get("across")};${gridStyle(specs()[0])}`);
+  matrices.style.cssText = `--labs-across:${model.get("across")};${gridStyle(specs()[0])}`;
   const grids = specs().map((spec) => tensorGrid(matrices, spec, handlers));
 
   function drawStatus() {
@@ -63,19 +61,11 @@ function render({ model, el }) {
     text.update(now.map(textTable).join("\n\n"));
     drawStatus();
   });
-  /** A cell that was selected elsewhere comes into sight. */
-  const reveal = () => {
-    const selected = model.get("selected");
-    if (selected >= 0) save(model, "picked", unravel(selected, tensor.shape).slice(0, pickedAxes.length));
-    draw();
-  };
-  model.on("change:selected", reveal);
-  model.on("change:picked", draw);
+  const ignore = onChange(model, ["selected", "picked"], draw);
   draw();
 
   return () => {
-    model.off("change:selected", reveal);
-    model.off("change:picked", draw);
+    ignore();
     draw.cancel();
     grids.forEach((grid) => grid.destroy());
     root.remove();

@@ -55,6 +55,30 @@ def test_selected_must_be_a_cell(grid):
         grid.selected = 80
 
 
+@pytest.mark.parametrize(
+    ("shape", "picked"),
+    [
+        ((5,), 0),
+        ((5, 8), 0),
+        ((2, 5, 8), 0),
+        ((5, 5, 8), 1),
+        ((2, 2, 5, 5), 0),
+        ((3, 2, 5, 5), 1),
+        ((9, 5, 3, 3), 2),
+    ],
+)
+def test_as_many_axes_side_by_side_as_make_four_matrices(shape, picked):
+    assert TensorGrid(np.zeros(shape), axes="bhtd"[-len(shape) :]).picked == [0] * picked
+
+
+def test_selected_cell_comes_into_sight():
+    grid = TensorGrid(np.zeros((3, 2, 4, 5)), axes="bhtd")
+    grid.selected = 2 * 40 + 1
+    assert grid.picked == [2]
+    grid.selected = -1
+    assert grid.picked == [2]
+
+
 def test_picked_must_be_an_index_on_each_picked_axis(grid):
     assert grid.picked == []
     many = TensorGrid(np.zeros((3, 2, 4, 5)), axes="bhtd")

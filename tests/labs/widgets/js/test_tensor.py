@@ -27,22 +27,6 @@ def record(values=VALUES, axes="btd", labels=None):
     }
 
 
-@pytest.mark.parametrize(
-    ("shape", "tiled"),
-    [
-        ((5,), 0),
-        ((5, 8), 0),
-        ((2, 5, 8), 1),
-        ((5, 5, 8), 0),
-        ((2, 2, 5, 5), 2),
-        ((3, 2, 5, 5), 1),
-        ((9, 5, 5, 5), 0),
-    ],
-)
-def test_as_many_axes_side_by_side_as_make_four_matrices(call, shape, tiled):
-    assert call("tiledAxes", shape) == tiled
-
-
 def test_shown_matrices(call):
     assert call("shownMatrices", [3, 2, 5, 5], [1]) == [[1, 0], [1, 1]]
     assert call("shownMatrices", [5, 8], []) == [[]]

@@ -1,0 +1,159 @@
+"""HeadSplit in a real JupyterLab: the reader's choices reach Python, and the keys reach the widget."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+#: No request to another host: no news, no updates, no list of extensions.
+OFFLINE = (
+    "--LabApp.news_url=None",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+)
+
+#: Starting servers and kernels takes seconds, and much longer on a machine that is busy.
+PATIENCE = 60
+
+CELLS = (
+    "import numpy as np\n"
+    "from labs.widgets import HeadSplit\n"
+    "widget = HeadSplit((np.arange(80).reshape(2, 5, 8) - 40) / 50, n_heads=2)\n"
+    "widget",
+    "print('Python sees', widget.selected, widget.batch, widget.route, widget.show)",
+    "widget.selected = 79",
+)
+
+
+def notebook() -> str:
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"cell-{i}",
+            "source": source,
+            "metadata": {},
+            "outputs": [],
+            "execution_count": None,
+        }
+        for i, source in enumerate(CELLS)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+
+
+def private(home: Path) -> dict[str, str]:
+    """An environment in which Jupyter reads and writes nothing of this machine's user."""
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    return os.environ | {name: str(home / place) for name, place in places.items()}
+
+
+def address(server: subprocess.Popen, home: Path, token: str) -> str:
+    """The server's address, once it answers; it picks a free port itself and writes it to a file."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and server.poll() is None:
+        for file in (home / "runtime").glob("jpserver-*.json"):
+            try:
+                url = json.loads(file.read_text())["url"]
+                urllib.request.urlopen(f"{url}api/status?token={token}", timeout=5).close()
+                return url
+            except (json.JSONDecodeError, urllib.error.URLError):
+                pass  # half written, or not listening yet
+        time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The address, with its token, of a notebook in a running JupyterLab."""
+    home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
+    (root / "widget.ipynb").write_text(notebook(), "utf8")
+    token = secrets.token_hex(16)
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ip=127.0.0.1",
+        "--port=0",
+    ]
+    options = [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}", *OFFLINE]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen([*command, *options], env=private(home), stdout=log, stderr=log)
+        try:
+            yield f"{address(server, home, token)}lab/workspaces/test/tree/widget.ipynb?token={token}&reset"
+        finally:
+            server.terminate()  # it ends its kernels first
+            server.wait(PATIENCE)
+
+
+@pytest.fixture
+def page(lab, open_page, problems):
+    """The notebook, open and run; what JupyterLab itself has to say to the console is not ours."""
+    page = open_page(lab, width=1400, height=1400)
+    page.set_default_timeout(1000 * PATIENCE)
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=1000 * PATIENCE)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    expect(page.locator(".labs-source .labs-cell")).to_have_count(40, timeout=1000 * PATIENCE)
+    expect(page.locator(".jp-CodeCell .jp-InputArea-prompt").nth(2)).to_have_text(
+        "[3]:", timeout=1000 * PATIENCE
+    )
+    yield page
+    assert [problem for problem in problems if problem.startswith("uncaught")] == []
+    print("PROBS", problems)
+    problems.clear()
+
+
+def run(page, number):
+    """Run one cell again; returns its output."""
+    cell = page.locator(".jp-CodeCell").nth(number)
+    before = cell.locator(".jp-InputArea-prompt").inner_text()
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    prompt = cell.locator(".jp-InputArea-prompt")
+    expect(prompt).not_to_have_text(before, timeout=1000 * PATIENCE)
+    expect(prompt).not_to_have_text("[*]:", timeout=1000 * PATIENCE)
+    return cell.locator(".jp-OutputArea-output")
+
+
+def source(page, row, column):
+    return page.locator(".labs-source tbody tr").nth(row).locator("td").nth(column)
+
+
+def test_python_and_reader_see_the_same(page):
+    # the last cell of the notebook selected Q[1,4,7]
+    expect(source(page, 4, 7)).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".labs-status")).to_contain_text("Q[1,4,7] lands at heads[1,1,4,3]")
+
+    page.get_by_role("radio", name="0", exact=True).check()
+    source(page, 2, 5).click()
+    page.get_by_role("radio", name="direct reshape").check()
+    expect(page.locator(".labs-verdict")).to_contain_text("16 of 80")
+    expect(run(page, 1)).to_have_text("Python sees 21 0 direct values")
+
+    page.get_by_label("show where each number comes from").check()
+    source(page, 2, 5).focus()
+    for key in ("ArrowDown", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(source(page, 3, 6)).to_be_focused()
+    expect(run(page, 1)).to_have_text("Python sees 30 0 direct origins")
+
+    source(page, 3, 6).focus()
+    page.keyboard.press("Escape")
+    expect(run(page, 1)).to_have_text("Python sees -1 0 direct origins")
