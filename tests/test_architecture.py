@@ -126,10 +126,15 @@ def test_everything_imported_is_pinned():
 # Mirrors
 
 
+#: Tests of what several files do together.
+ACROSS_FILES = {"test_jupyterlab.py"}
+
+
 def test_every_test_file_mirrors_a_file():
     for test in (ROOT / "tests/labs").rglob("test_*.py"):
-        mirrored = LABS / test.relative_to(ROOT / "tests/labs").with_name(test.name.removeprefix("test_"))
-        assert mirrored.exists() or test.stem in {"test_jupyterlab"}, (
+        folder, stem = LABS / test.parent.relative_to(ROOT / "tests/labs"), test.stem.removeprefix("test_")
+        mirrored = [folder / f"{stem}.py", folder / f"{stem}.js", folder / stem]
+        assert test.name in ACROSS_FILES or any(path.exists() for path in mirrored), (
             f"{test.relative_to(ROOT)} tests no file"
         )
 
@@ -167,5 +172,6 @@ def test_decisions_are_numbered_and_short():
 def test_contents_and_pages_agree():
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
     listed = {contents["root"], *re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text("utf8"))}
-    pages = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "book").glob("*.*")}
+    files = [path for path in (ROOT / "book").glob("*.*") if path.suffix in {".md", ".ipynb"}]
+    pages = {path.relative_to(ROOT).with_suffix("").as_posix() for path in files}
     assert listed == pages
