@@ -1,0 +1,61 @@
+"""How the exercises by pencil are judged: numbers that a reader typed, line by line, to two decimals."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from labs.exercises.verdict import Verdict
+
+#: Numbers rounded to two decimals are right.
+ROUNDING = 0.0051
+
+
+class Line(NamedTuple):
+    """One line of an answer: what the reader typed, what is right, and a hint for each typical mistake."""
+
+    given: float | Sequence[float] | None  # None: not yet filled in
+    expected: np.ndarray | float
+    traps: Mapping[str, np.ndarray | float] = {}
+
+
+def judge_numbers(lines: Mapping[str, Line], praise: str) -> Verdict:
+    """Judge numbers by name, in the order in which the reader works them out.
+
+    Returns: passed only if all lines are right; the message names the first that is not.
+    """
+    for name, line in lines.items():
+        problem = _problem(line)
+        if problem:
+            return Verdict(False, f"{name}: {problem}")
+    return Verdict(True, praise)
+
+
+def _problem(line: Line) -> str:
+    """What is wrong with one line, or nothing."""
+    expected = np.asarray(line.expected, dtype=float)
+    if line.given is None:
+        return f"still open; {_count(expected)} is expected."
+    try:
+        given = np.asarray(line.given, dtype=float)
+    except (TypeError, ValueError):
+        return f"numbers are expected, got {line.given!r}."
+    if given.shape != expected.shape:
+        return f"{_count(expected)} is expected, got {_count(given)}."
+    if _close(given, expected):
+        return ""
+    hint = next((text for text, wrong in line.traps.items() if _close(given, np.asarray(wrong))), "")
+    return f"not these numbers. {hint}".rstrip()
+
+
+def _close(given: np.ndarray, target: np.ndarray) -> bool:
+    return given.shape == target.shape and np.allclose(given, target, rtol=0, atol=ROUNDING)
+
+
+def _count(array: np.ndarray) -> str:
+    """The size of an answer in words."""
+    if array.ndim == 0:
+        return "one number"
+    if array.ndim == 1:
+        return f"a list of {array.size} numbers"
+    return "a table of " + " × ".join(map(str, array.shape)) + " numbers"
