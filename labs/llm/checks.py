@@ -127,14 +127,16 @@ def gradcheck(forward, backward, arrays, rng, *, entries=None, step=STEP, rtol=G
     floor = problem.rounding / step / rtol
     worst, tried = {"relative_error": -1.0}, 0
     for key, array in problem.arrays.items():
-        for place in _places(array.size, entries, rng):
-            index = tuple(int(i) for i in np.unravel_index(place, array.shape))
-            analytic, numeric = float(problem.gradients[key][index]), problem.difference(key, index, step)
-            error = float(relative_error(analytic, numeric, floor))
-            tried += 1
-            if error > worst["relative_error"]:
-                worst = {"array": key, "index": index, "analytic": analytic, "numeric": numeric}
-                worst |= {"relative_error": error, "floor": floor}
+        indices = _indices(array.shape, entries, rng)
+        analytic = np.array([problem.gradients[key][index] for index in indices])
+        numeric = np.array([problem.difference(key, index, step) for index in indices])
+        errors = relative_error(analytic, numeric, floor)
+        place = int(errors.argmax())
+        if errors[place] > worst["relative_error"]:
+            worst = {"array": key, "index": indices[place], "floor": floor}
+            worst |= {"analytic": float(analytic[place]), "numeric": float(numeric[place])}
+            worst |= {"relative_error": float(errors[place])}
+        tried += len(indices)
     message = (
         f"worst of {tried} entries: {worst['array']}{list(worst['index'])} has gradient "
         f"{worst['analytic']:.6g}, the difference quotient is {worst['numeric']:.6g}, "
@@ -287,11 +289,12 @@ def _resolution(size):
     return max(ROUNDINGS * EPS * float(size), TINY)
 
 
-def _places(size, entries, rng):
-    """Return the flat indices to try: all of them, or `entries` of them drawn without repetition."""
-    if entries is None or entries >= size:
-        return range(size)
-    return rng.choice(size, entries, replace=False)
+def _indices(shape, entries, rng):
+    """Return the indices to try: all of them, or `entries` of them drawn without repetition."""
+    indices = list(np.ndindex(shape))
+    if entries is None or entries >= len(indices):
+        return indices
+    return [indices[i] for i in rng.choice(len(indices), entries, replace=False)]
 
 
 def agreement(found, expected, *, rtol=AGREEMENT_RTOL):
