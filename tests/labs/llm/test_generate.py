@@ -10,7 +10,8 @@ from labs.llm.generate import KVCache, extend, generate, sample, token_probabili
 from labs.llm.model import ModelConfig, forward, init_params, rope
 from labs.llm.ops import softmax
 
-CONFIG = ModelConfig(vocab_size=11, d_model=24, n_heads=4, n_layers=2, d_ff=20)
+#: Sizes pairwise different, and neither number at its default.
+CONFIG = ModelConfig(vocab_size=11, d_model=24, n_heads=4, n_layers=2, d_ff=20, rope_base=50.0, norm_eps=0.05)
 IDS = np.random.default_rng(0).integers(0, 11, (3, 7))
 
 
@@ -144,7 +145,7 @@ def test_temperature_by_hand():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("temperature", [0, 1e-300, 1e-12])
+@pytest.mark.parametrize("temperature", [0, 5e-324, 1e-12])
 def test_a_temperature_at_or_near_zero_is_greedy(temperature, dtype):
     logits = np.array([[1000, -1000, 999, 0], [-3, -2, -1, -1.5]], dtype)
     p = token_probabilities(logits, temperature=temperature)
@@ -168,7 +169,10 @@ def test_a_top_k_beyond_the_vocabulary_keeps_all():
 
 
 def test_top_k_keeps_exactly_k_of_equals_the_smaller_ids_first():
-    assert np.array_equal(token_probabilities(np.zeros((2, 5)), top_k=2), [[0.5, 0.5, 0, 0, 0]] * 2)
+    logits = np.random.default_rng(6).integers(0, 3, 200).astype(float)
+    ranking = sorted(range(200), key=lambda i: (-logits[i], i))
+    for top_k in (1, 30, 90, 150):
+        assert set(np.flatnonzero(token_probabilities(logits, top_k=top_k))) == set(ranking[:top_k])
 
 
 @pytest.mark.parametrize(
