@@ -1,11 +1,16 @@
 """The course's one picture of the model, as data and as an SVG whose boxes are links.
 
-Nodes and edges are data, so that the picture, its text and the tests read the same facts. Flow is downward;
-the two residual paths run beside the boxes that they skip.
+Nodes and edges are data, so that the picture, its text and the tests read the same facts, and so that the
+picture can be computed with. Flow is downward; the two residual paths run beside the boxes that they skip.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from labs.figures import notation, palette, style
 
 
 class Node(NamedTuple):
@@ -121,6 +126,52 @@ def _in_words(edge: Edge) -> str:
     return f"{edge.symbol} ({edge.shape})".lstrip()
 
 
+#: The nodes of the block that compute something of one array; the other two add.
+BLOCK_BOXES = ("attn_norm", "attention", "ffn_norm", "swiglu")
+
+
+def run(
+    x: np.ndarray, boxes: Mapping[str, Callable], edges: Sequence[Edge] = BLOCK_EDGES
+) -> dict[str, np.ndarray]:
+    """Compute with the picture of the block: send X along its edges.
+
+    Args:
+        x: what enters the block, (B,T,D).
+        boxes: a function of one array for each of BLOCK_BOXES.
+        edges: the edges to follow, in any order.
+
+    Returns: what every node puts out, by its name; under final_norm, which stands behind the block, what it
+        receives: Y.
+    Raises: ValueError unless boxes has the names of BLOCK_BOXES, one array arrives at every box, and at least
+        one where arrays are added.
+    """
+    if boxes.keys() != set(BLOCK_BOXES):
+        raise ValueError(f"boxes must have a function for each of {BLOCK_BOXES}, got {sorted(boxes)}")
+    reached = {edge.target for edge in BLOCK_EDGES}
+    out = {"embedding": x}
+    for name in (node.name for node in NODES if node.name in reached):
+        arrives = [out[edge.source] for edge in edges if edge.target == name]
+        if not arrives or (name in boxes and len(arrives) > 1):
+            wanted = "one array" if name in boxes else "at least one array"
+            raise ValueError(f"{wanted} must arrive at {name}, got {len(arrives)}: look at the edges")
+        out[name] = boxes[name](*arrives) if name in boxes else sum(arrives[1:], start=arrives[0])
+    return out
+
+
+def show(*, label: str) -> style.Shown:
+    """The picture with the example's sizes and, under a fold, its text: what a cell's last line shows.
+
+    Args:
+        label: what the picture shows, for a reader who cannot see it.
+    """
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in text())
+    return style.Shown(
+        f'<figure class="labs-diagram-figure">{svg(notation.example_sizes(), label=label)}'
+        f"<details><summary>The picture in words</summary><ol>{items}</ol></details></figure>",
+        label,
+    )
+
+
 # Geometry, in SVG units that are pixels at full size.
 _WIDTH, _CENTRE, _BOX_WIDTH, _BOX_HEIGHT, _STEP, _TOP = 330, 178, 128, 30, 50, 6
 _SKIP_X = _CENTRE - _BOX_WIDTH / 2 - 34
@@ -135,7 +186,8 @@ def svg(sizes: dict[str, int], links: dict[str, str] | None = None, *, label: st
         links: address of each page that exists; boxes of other pages are drawn without a link.
         label: the accessible name of the picture.
 
-    Returns: one `<svg>` element that takes its colours from the CSS of labs.figures.palette.
+    Returns: one `<svg>` element. In the book CSS paints it; its own attributes, which any CSS overrules, make
+        it readable where that CSS is missing, on light and on dark ground.
     Raises: ValueError if a letter of a shape has no size.
     """
     missing = sorted({letter for edge in EDGES for letter in edge.shape.split(",")} - sizes.keys())
@@ -147,8 +199,9 @@ def svg(sizes: dict[str, int], links: dict[str, str] | None = None, *, label: st
     parts += [_arrow(edge, middle, sizes) for edge in EDGES]
     parts += [_box(node, middle[node.name], (links or {}).get(node.page)) for node in NODES]
     return (
-        f'<svg class="labs-diagram" role="group" aria-label={quoteattr(label)} '
-        f'viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}">' + "".join(parts) + "</svg>"
+        f'<svg class="labs-diagram" role="{"group" if links else "img"}" aria-label={quoteattr(label)} '
+        f'viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}" fill="currentColor" '
+        f'font-size="13">' + "".join(parts) + "</svg>"
     )
 
 
@@ -169,7 +222,8 @@ def _frame(middle: dict[str, float]) -> str:
     x, y = _SKIP_X - 28, top + height / 2
     return (
         f'<rect class="labs-diagram-frame" x="34" y="{top:g}" width="{_WIDTH - 36}" height="{height:g}" '
-        f'rx="12"/><text class="labs-diagram-note" x="{x:g}" y="{y:g}" text-anchor="middle" '
+        'rx="12" fill="none" stroke="currentColor" stroke-opacity="0.3"/>'
+        f'<text class="labs-diagram-note" x="{x:g}" y="{y:g}" font-size="11" text-anchor="middle" '
         f'transform="rotate(-90 {x:g} {y:g})">one block</text>'
     )
 
@@ -198,12 +252,14 @@ def _arrow(edge: Edge, middle: dict[str, float], sizes: dict[str, int]) -> str:
         shape = ",".join(str(sizes[letter]) for letter in edge.shape.split(","))
         label = (
             f'<text x="{_CENTRE + 12}" y="{(start + end) / 2 + 4:g}">'
-            f'<tspan class="labs-diagram-symbol">{escape(edge.symbol)}</tspan> '
-            f'<tspan class="labs-diagram-shape">[{shape}]</tspan></text>'
+            f'<tspan class="labs-diagram-symbol" font-style="italic">{escape(edge.symbol)}</tspan> '
+            f'<tspan class="labs-diagram-shape" font-size="11">[{shape}]</tspan></text>'
         )
+    colour = palette.ROLES[role].light
     return (
-        f'<g style="--labs-role: var(--labs-role-{role})"><path class="labs-diagram-line" d="{line}"/>'
-        f'<path class="labs-diagram-head" d="{head}"/>{label}</g>'
+        f'<g style="--labs-role: var(--labs-role-{role})">'
+        f'<path class="labs-diagram-line" d="{line}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+        f'<path class="labs-diagram-head" d="{head}" fill="{colour}"/>{label}</g>'
     )
 
 
@@ -212,16 +268,18 @@ def _role(name: str) -> str:
 
 
 def _box(node: Node, y: float, link: str | None) -> str:
+    paint = f'fill="none" stroke="{palette.ROLES[node.role].light}" stroke-width="1.6"'
     if node.label == "+":
-        shape = f'<circle cx="{_CENTRE}" cy="{y:g}" r="{_SUM_RADIUS}"/>'
+        shape = f'<circle cx="{_CENTRE}" cy="{y:g}" r="{_SUM_RADIUS}" {paint}/>'
     else:
         shape = (
             f'<rect x="{_CENTRE - _BOX_WIDTH / 2:g}" y="{y - _BOX_HEIGHT / 2:g}" '
-            f'width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="7"/>'
+            f'width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="7" {paint}/>'
         )
     drawn = (
         f'<g class="labs-diagram-box" style="--labs-role: var(--labs-role-{node.role})">{shape}'
-        f'<text x="{_CENTRE}" y="{y + 4.5:g}" text-anchor="middle">{escape(node.label)}</text></g>'
+        f'<text x="{_CENTRE}" y="{y + 4.5:g}" text-anchor="middle" font-weight="600">{escape(node.label)}'
+        "</text></g>"
     )
     if link is None:
         return drawn
