@@ -1,0 +1,208 @@
+"""Checks for the exercises of chapter 7: a loss by pencil, a block, the surprises, all layers."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from labs.exercises.pencil import Line, judge_numbers
+from labs.exercises.verdict import Verdict, judge
+from labs.llm import model
+from labs.llm.model import ModelConfig
+from labs.llm.ops import linear, rms_norm, softmax
+
+#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
+RTOL = 1e-9
+
+Part = Callable[[np.ndarray], np.ndarray]
+
+
+def check_pencil(
+    chances: Sequence[float] | None, surprises: Sequence[float] | None, loss: float | None
+) -> Verdict:
+    """Judge a loss by pencil: what the targets' chances are, the surprises in nats, their mean."""
+    chances_right = np.array([3 / 4, 1 / 2, 1 / 4])
+    right = -np.log(chances_right)
+    return judge_numbers(
+        {
+            "chances": Line(
+                chances,
+                chances_right,
+                {"Take the chance of the target, not the largest one.": [3 / 4, 1 / 2, 3 / 4]},
+            ),
+            "surprises": Line(
+                surprises,
+                right,
+                {
+                    "A chance below one has a surprise above zero: the minus is missing.": -right,
+                    "These are bits. Nats use the natural logarithm.": right / np.log(2),
+                },
+            ),
+            "loss": Line(
+                loss,
+                right.mean(),
+                {
+                    "Divide the sum by the number of positions.": right.sum(),
+                    "Average the surprises, not the chances.": -np.log(chances_right.mean()),
+                },
+            ),
+        },
+        praise="Chances, surprises and their mean agree with the code.",
+    )
+
+
+def check_block(my_block: Callable[[np.ndarray, Part, Part, Part, Part], np.ndarray]) -> Verdict:
+    """Judge how my_block(x, norm_1, attend, norm_2, feed_forward) puts its four parts together, pre-norm."""
+    x, norm_1, attend, norm_2, feed_forward = _block_example()
+    z = norm_1(x)
+    r = x + attend(z)
+    read = feed_forward(norm_2(r))
+    post = norm_1(x + attend(x))
+    return judge(
+        my_block,
+        (x, norm_1, attend, norm_2, feed_forward),
+        given="x of shape (3, 7, 24) and the four parts",
+        expected=r + read,
+        traps={
+            "The first sum starts from the normalised stream: it should start from x.": (
+                z + attend(z) + feed_forward(norm_2(z + attend(z)))
+            ),
+            "The second sum starts from x: what attention brought is lost there.": x + read,
+            "Both sums are not right yet: the first should start from x, the second from its result.": (
+                x + feed_forward(norm_2(z + attend(z)))
+            ),
+            "The second sum starts from the normalised stream: it should start from r.": norm_2(r) + read,
+            "The feed-forward reads x: it should read what the first sum gave.": (
+                r + feed_forward(norm_2(x))
+            ),
+            "This is post-norm: the norms stand behind the sums.": norm_2(post + feed_forward(post)),
+            "Attention reads x as it is: normalise first.": (
+                x + attend(x) + feed_forward(norm_2(x + attend(x)))
+            ),
+            "The feed-forward reads r as it is: normalise first.": r + feed_forward(r),
+            "There is no residual around attention.": attend(z) + feed_forward(norm_2(attend(z))),
+            "There is no residual around the feed-forward.": read,
+            "The two norms are swapped: each has its own gains.": (
+                x + attend(norm_2(x)) + feed_forward(norm_1(x + attend(norm_2(x))))
+            ),
+        },
+        hint="r = x + attention of the normalised x; y = r + feed-forward of the normalised r.",
+        praise="Two sums, and each branch reads a normalised copy.",
+        rtol=RTOL,
+    )
+
+
+def check_surprises(my_surprises: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
+    """Judge the surprise at each target, (B,T) in nats: for ordinary logits, then for very large ones."""
+    rng = np.random.default_rng(7)
+    logits, targets = rng.normal(size=(3, 5, 6)), rng.integers(6, size=(3, 5))
+    right = _surprises(logits, targets)
+    p = softmax(logits)
+    words = {"given": "logits of shape (3, 5, 6) and targets of shape (3, 5)", "rtol": RTOL}
+    words["praise"] = "Every target has its surprise, at any size of the logits."
+    verdict = judge(
+        my_surprises,
+        (logits, targets),
+        expected=right,
+        traps={
+            "The minus is missing: a chance below one has a surprise above zero.": -right,
+            "These are the chances. Take minus their logarithm.": np.exp(-right),
+            "These are bits: use the natural logarithm.": right / np.log(2),
+            "These are the logits of the targets: the softmax is missing.": _chosen(logits, targets),
+            "The softmax runs along the positions. It belongs along the vocabulary.": (
+                -np.log(_chosen(softmax(logits, axis=1), targets))
+            ),
+            "The softmax is taken twice.": -np.log(_chosen(softmax(p), targets)),
+            "These are the surprises at the likeliest letters, not at the targets.": -np.log(p.max(axis=-1)),
+            "Each position has its own surprise: do not average yet.": np.full_like(right, right.mean()),
+        },
+        hint="At position (1, 2): minus the logarithm of softmax(logits[1, 2])[targets[1, 2]].",
+        **words,
+    )
+    if not verdict.passed:
+        return verdict
+    large = 1000 * logits + 5000
+    with np.errstate(all="ignore"):  # an overflow gets a hint, not a warning
+        return judge(
+            my_surprises,
+            (large, targets),
+            expected=_surprises(large, targets),
+            traps={},
+            hint="Ordinary logits work; logits of some thousands do not. Subtract the largest logit first, "
+            "and take the logarithm of the sum instead of the chance: a chance can underflow to zero.",
+            **words,
+        )
+
+
+def check_forward(
+    my_forward: Callable[[Mapping[str, np.ndarray], np.ndarray, ModelConfig], np.ndarray],
+) -> Verdict:
+    """Judge a whole model, my_forward(params, ids, config) -> logits, with three layers."""
+    config = ModelConfig(11, d_model=24, n_heads=4, n_layers=3, d_ff=20, norm_eps=0.1)
+    params, ids = _params(config), np.random.default_rng(8).integers(11, size=(3, 7))
+    right = model.forward(params, ids, config)[0]
+    y = model.forward(params, ids, config)[1].final_norm.x  # the stream after the last block
+
+    def logits(layers: Sequence[int], eps: float = config.norm_eps) -> np.ndarray:
+        """The model with these layers' weights, one after the other."""
+        x = params["embedding"][ids]
+        for l in layers:
+            x, _ = model.block(x, model.block_weights(params, l), config)
+        return linear(rms_norm(x, params["final_norm"], eps=eps)[0], params["unembedding"])[0]
+
+    return judge(
+        my_forward,
+        (params, ids, config),
+        given="ids of shape (3, 7) and a model of three layers",
+        expected=right,
+        traps={
+            "Only the first block is there: go through all config.n_layers of them.": logits([0]),
+            "Every layer uses the weights of layer 0: each has its own.": logits([0, 0, 0]),
+            "The layers run in the wrong order.": logits([2, 1, 0]),
+            "Every layer reads the embeddings: it should read what the layer before it gave.": logits([2]),
+            "The final norm is missing.": y @ params["unembedding"],
+            "The final norm should use config.norm_eps.": logits([0, 1, 2], eps=1e-5),
+        },
+        hint="Embedding, then block after block, then the final norm, then the unembedding.",
+        praise="From ids to logits, for any number of layers.",
+        rtol=RTOL,
+    )
+
+
+def _block_example() -> tuple[np.ndarray, Part, Part, Part, Part]:
+    """x (3,7,24) and the four parts of a real block; the gains of the two norms are not one and differ."""
+    config = ModelConfig(11, d_model=24, n_heads=4, d_ff=20)
+    w = model.block_weights(_params(config), 0)
+
+    def attend(z: np.ndarray) -> np.ndarray:
+        q, k, v = (model.split_heads(z @ matrix, config.n_heads) for matrix in (w.wq, w.wk, w.wv))
+        o, _ = model.attention(model.rope(q), model.rope(k), v, model.causal_mask(z.shape[1]))
+        return model.merge_heads(o) @ w.wo
+
+    return (
+        np.random.default_rng(9).normal(size=(3, 7, 24)),
+        lambda x: rms_norm(x, w.attn_norm)[0],
+        attend,
+        lambda r: rms_norm(r, w.ffn_norm)[0],
+        lambda n: model.swiglu(n, w.w1, w.w3, w.w2)[0],
+    )
+
+
+def _params(config: ModelConfig) -> dict[str, np.ndarray]:
+    """Parameters whose gains are not one."""
+    rng = np.random.default_rng(7)
+    params = model.init_params(config, rng)
+    return {
+        key: array * rng.uniform(0.7, 1.3, size=array.shape) if key.endswith("norm") else array
+        for key, array in params.items()
+    }
+
+
+def _chosen(array: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The entry of each target, (B,T,V) -> (B,T)."""
+    return np.take_along_axis(array, targets[..., np.newaxis], axis=-1)[..., 0]
+
+
+def _surprises(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of each target's chance, without forming the chance."""
+    centred = logits - logits.max(axis=-1, keepdims=True)
+    return np.log(np.exp(centred).sum(axis=-1)) - _chosen(centred, targets)

@@ -1,0 +1,244 @@
+"""Each check accepts differently written right answers, and rejects the stub and the typical wrong ones."""
+
+import numpy as np
+import pytest
+
+from labs.exercises import forward
+from labs.llm import model, ops
+
+LN = np.log
+
+
+@pytest.mark.parametrize(
+    ("chances", "surprises", "loss"),
+    [
+        ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 0.79),
+        (np.array([3, 2, 1]) / 4, (LN(4 / 3), LN(2), LN(4)), LN(32 / 3) / 3),
+    ],
+)
+def test_right_pencil_numbers_are_accepted(chances, surprises, loss):
+    assert forward.check_pencil(chances, surprises, loss).passed
+
+
+@pytest.mark.parametrize(
+    ("chances", "surprises", "loss", "hint"),
+    [
+        (None, None, None, "chances: still open; a list of 3 numbers"),
+        ([0.75, 0.5, 0.75], None, None, "not the largest one"),
+        ([0.75, 0.5, 0.25], [-0.29, -0.69, -1.39], None, "the minus is missing"),
+        ([0.75, 0.5, 0.25], [0.42, 1, 2], None, "These are bits"),
+        ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], None, "loss: still open; one number"),
+        ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 2.37, "number of positions"),
+        ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 0.69, "not the chances"),
+    ],
+)
+def test_open_and_wrong_pencil_numbers_are_rejected_with_a_hint(chances, surprises, loss, hint):
+    verdict = forward.check_pencil(chances, surprises, loss)
+    assert not verdict.passed
+    assert hint in verdict.message, verdict
+
+
+def right_block(x, norm_1, attend, norm_2, feed_forward):
+    r = x + attend(norm_1(x))
+    return r + feed_forward(norm_2(r))
+
+
+def block_in_two_sums(x, norm_1, attend, norm_2, feed_forward):
+    brought = attend(norm_1(x))
+    return x + brought + feed_forward(norm_2(brought + x))
+
+
+def block_by_position(x, norm_1, attend, norm_2, feed_forward):
+    r = np.add(attend(np.stack([norm_1(row) for row in x])), x)
+    y = np.empty_like(r)
+    for place in np.ndindex(r.shape[:2]):
+        y[place] = r[place] + feed_forward(norm_2(r[place]))
+    return y
+
+
+@pytest.mark.parametrize("block", [right_block, block_in_two_sums, block_by_position])
+def test_right_blocks_are_accepted(block):
+    assert forward.check_block(block).passed
+
+
+def stub_of_the_chapter(x, norm_1, attend, norm_2, feed_forward):
+    z = norm_1(x)
+    r = z + attend(z)
+    n = norm_2(r)
+    return x + feed_forward(n)
+
+
+def in_place(x, norm_1, attend, norm_2, feed_forward):
+    x += attend(norm_1(x))
+    return x + feed_forward(norm_2(x))
+
+
+@pytest.mark.parametrize(
+    ("block", "hint"),
+    [
+        (lambda x, n1, a, n2, f: None, "still needs its line"),  # noqa: ARG005
+        (stub_of_the_chapter, "Both sums are not right yet"),
+        (lambda x, n1, a, n2, f: right_block(n1(x), lambda z: z, a, n2, f), "normalised stream: it should"),
+        (lambda x, n1, a, n2, f: x + f(n2(x + a(n1(x)))), "what attention brought is lost"),
+        (lambda x, n1, a, n2, f: n2(x + a(n1(x))) + f(n2(x + a(n1(x)))), "it should start from r"),
+        (lambda x, n1, a, n2, f: x + a(n1(x)) + f(n2(x)), "what the first sum gave"),
+        (lambda x, n1, a, n2, f: n2(n1(x + a(x)) + f(n1(x + a(x)))), "post-norm"),
+        (lambda x, _, a, n2, f: right_block(x, np.copy, a, n2, f), "Attention reads x as it is"),
+        (lambda x, n1, a, _, f: right_block(x, n1, a, np.copy, f), "reads r as it is"),
+        (lambda x, n1, a, n2, f: a(n1(x)) + f(n2(a(n1(x)))), "no residual around attention"),
+        (lambda x, n1, a, n2, f: f(n2(x + a(n1(x)))), "no residual around the feed-forward"),
+        (lambda x, n1, a, n2, f: right_block(x, n2, a, n1, f), "swapped"),
+        (lambda x, n1, a, n2, f: right_block(x, n1, f, n2, a), "r = x + attention"),
+        (lambda x, n1, a, n2, f: right_block(x, n1, a, n2, f)[:2], "should have the shape (3, 7, 24)"),
+        (in_place, "writes into its argument"),
+    ],
+)
+def test_wrong_blocks_are_rejected_with_a_hint(block, hint):
+    verdict = forward.check_block(block)
+    assert not verdict.passed
+    assert hint in verdict.message, verdict
+
+
+def right_surprises(logits, targets):
+    centred = logits - logits.max(axis=-1, keepdims=True)
+    log_p = centred - LN(np.exp(centred).sum(axis=-1, keepdims=True))
+    B, T, _ = logits.shape
+    return -log_p[np.arange(B)[:, None], np.arange(T), targets]
+
+
+def surprises_by_loops(logits, targets):
+    out = np.empty(targets.shape)
+    for place in np.ndindex(targets.shape):
+        out[place] = np.logaddexp.reduce(logits[place]) - logits[place][targets[place]]
+    return out
+
+
+def surprises_by_one_hot(logits, targets):
+    one_hot = np.eye(logits.shape[-1])[targets]
+    return np.logaddexp.reduce(logits, axis=-1) - (logits * one_hot).sum(axis=-1)
+
+
+@pytest.mark.parametrize("surprises", [right_surprises, surprises_by_loops, surprises_by_one_hot])
+def test_right_surprises_are_accepted(surprises):
+    assert forward.check_surprises(surprises).passed
+
+
+def at_targets(array, targets):
+    return np.take_along_axis(array, targets[..., None], axis=-1)[..., 0]
+
+
+@pytest.mark.parametrize(
+    ("surprises", "hint"),
+    [
+        (lambda logits, targets: None, "still needs its line"),  # noqa: ARG005
+        (lambda logits, targets: -right_surprises(logits, targets), "minus is missing"),
+        (lambda logits, targets: at_targets(ops.softmax(logits), targets), "These are the chances"),
+        (lambda logits, targets: right_surprises(logits, targets) / LN(2), "bits"),
+        (at_targets, "the softmax is missing"),
+        (
+            lambda logits, targets: -LN(at_targets(ops.softmax(logits, axis=1), targets)),
+            "along the positions",
+        ),
+        (lambda logits, targets: right_surprises(ops.softmax(logits), targets), "taken twice"),
+        (lambda logits, targets: -LN(ops.softmax(logits).max(axis=-1)), "likeliest letters"),  # noqa: ARG005
+        (lambda logits, targets: right_surprises(logits, targets).mean(), "should return a NumPy array"),
+        (
+            lambda logits, targets: np.full(targets.shape, right_surprises(logits, targets).mean()),
+            "do not average yet",
+        ),
+        (lambda logits, targets: -LN(ops.softmax(logits)), "should have the shape (3, 5); got (3, 5, 6)"),  # noqa: ARG005
+        (lambda logits, targets: right_surprises(logits, targets).T, "got (5, 3)"),
+        (lambda logits, targets: right_surprises(logits, targets[::-1]), "At position (1, 2)"),
+        (lambda logits, targets: -LN(at_targets(ops.softmax(logits), targets)), "logits of some thousands"),
+        (
+            lambda logits, targets: LN(np.exp(logits).sum(axis=-1)) - at_targets(logits, targets),
+            "logits of some thousands",
+        ),
+    ],
+)
+def test_wrong_surprises_are_rejected_with_a_hint(surprises, hint):
+    verdict = forward.check_surprises(surprises)
+    assert not verdict.passed
+    assert hint in verdict.message, verdict
+
+
+def right_forward(params, ids, config):
+    x = params["embedding"][ids]
+    for l in range(config.n_layers):
+        x, _ = model.block(x, model.block_weights(params, l), config)
+    return ops.rms_norm(x, params["final_norm"], eps=config.norm_eps)[0] @ params["unembedding"]
+
+
+def forward_by_rows(params, ids, config):
+    x = np.eye(config.vocab_size)[ids] @ params["embedding"]
+    for l in range(config.n_layers):
+        w = model.block_weights(params, l)
+        x = np.concatenate([model.block(row[np.newaxis], w, config)[0] for row in x])
+    x = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + config.norm_eps)
+    return np.einsum("btd,d,dv->btv", x, params["final_norm"], params["unembedding"])
+
+
+@pytest.mark.parametrize(
+    "my_forward", [right_forward, forward_by_rows, lambda *given: model.forward(*given)[0]]
+)
+def test_right_forwards_are_accepted(my_forward):
+    assert forward.check_forward(my_forward).passed
+
+
+def through(layers, finish=None):
+    """A model that goes through these layers, and ends in its own way."""
+
+    def my_forward(params, ids, config):
+        x = params["embedding"][ids]
+        for l in layers:
+            x, _ = model.block(x, model.block_weights(params, l), config)
+        if finish:
+            return finish(x, params)
+        return ops.rms_norm(x, params["final_norm"], eps=config.norm_eps)[0] @ params["unembedding"]
+
+    return my_forward
+
+
+def every_layer_from_the_start(params, ids, config):
+    x = params["embedding"][ids]
+    for l in range(config.n_layers):
+        y, _ = model.block(x, model.block_weights(params, l), config)
+    return ops.rms_norm(y, params["final_norm"], eps=config.norm_eps)[0] @ params["unembedding"]
+
+
+def norm_in_the_loop(params, ids, config):
+    x = params["embedding"][ids]
+    for l in range(config.n_layers):
+        x, _ = model.block(x, model.block_weights(params, l), config)
+        x, _ = ops.rms_norm(x, params["final_norm"], eps=config.norm_eps)
+    return x @ params["unembedding"]
+
+
+@pytest.mark.parametrize(
+    ("my_forward", "hint"),
+    [
+        (lambda params, ids, config: None, "still needs its line"),  # noqa: ARG005
+        (through([0]), "Only the first block"),
+        (through([0, 0, 0]), "each has its own"),
+        (through([2, 1, 0]), "wrong order"),
+        (every_layer_from_the_start, "Every layer reads the embeddings"),
+        (through([0, 1, 2], lambda x, params: x @ params["unembedding"]), "final norm is missing"),
+        (
+            through(
+                [0, 1, 2], lambda x, params: ops.rms_norm(x, params["final_norm"])[0] @ params["unembedding"]
+            ),
+            "config.norm_eps",
+        ),
+        (norm_in_the_loop, "block after block"),
+        (through([0, 1]), "block after block"),
+        (lambda *given: model.forward(*given), "should return a NumPy array; it returns tuple"),
+        (
+            lambda *given: right_forward(*given).argmax(axis=-1),
+            "should have the shape (3, 7, 11); got (3, 7)",
+        ),
+    ],
+)
+def test_wrong_forwards_are_rejected_with_a_hint(my_forward, hint):
+    verdict = forward.check_forward(my_forward)
+    assert not verdict.passed
+    assert hint in verdict.message, verdict
