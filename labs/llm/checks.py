@@ -654,9 +654,8 @@ def every_parameter_learns(loss_and_grads, params, *, learning_rate=0.1):
 
 
 def _learns(array, gradient, learning_rate):
-    if gradient.dtype != array.dtype or not np.isfinite(gradient).all():
-        return False
-    return not np.array_equal(array - array.dtype.type(learning_rate) * gradient, array)
+    step = array.dtype.type(learning_rate) * gradient
+    return np.isfinite(step).all() and not np.array_equal(array - step, array)
 
 
 def _as_arrays(name, arrays):

@@ -190,6 +190,19 @@ def test_exact_zeros_pass_and_small_gradients_do_not_hide(rng):
     assert finding.numbers["index"] == (1,)
 
 
+def test_gradients_too_small_to_resolve_are_not_suspected(rng):
+    def offset(x):
+        return 1000 + 1e-9 * x, x  # of the change by 1e-14 nothing is left beside 1000
+
+    assert checks.gradcheck(offset, lambda dy, _: 1e-9 * dy, (rng.standard_normal(4),), rng)
+    assert not checks.gradcheck(offset, lambda dy, _: 1e-3 * dy, (rng.standard_normal(4),), rng)
+
+
+def test_large_numbers_are_moved_by_what_rounding_makes_of_the_step(rng):
+    x = 1e6 + 1e-3 * rng.uniform(1, 2, 4)
+    assert checks.gradcheck(lambda x: (x - 1e6, None), lambda dy, _: dy, (x,), rng)
+
+
 def test_the_step_is_an_option(rng):
     def bend(x):
         return np.sin(x / 1e-4), x
@@ -452,16 +465,19 @@ def test_causality_sees_a_leak_of_one_bit_at_every_cut(cut):
     )
 
 
-def test_sensitivity_names_the_deaf_position():
+@pytest.mark.parametrize(("position", "token"), [(3, 0), (3, 2), (3, 3), (1, 0), (0, 0)])
+def test_sensitivity_names_the_deaf_position(position, token):
     def deaf(ids):
         y = running_sum(ids)
-        y[2, 3] = y[2, 3] - vectors(ids)[2, 0]  # token 0 entered the sum once
-        return y
+        y[2, position] -= (token + 1) * vectors(ids)[2, token]  # as much as the sum took from it
+        return np.round(y, 6)
 
-    finding = checks.sensitivity(lambda ids: np.round(deaf(ids), 6), IDS)
+    finding = checks.sensitivity(deaf, IDS)
     assert not finding
-    assert finding.numbers["deaf"] == [(2, 3, 0)]
-    assert finding.message.startswith("position 3 of row 2 is deaf: changing the token at position 0")
+    assert finding.numbers["deaf"] == [(2, position, token)]
+    assert finding.message.startswith(
+        f"position {position} of row 2 is deaf: changing the token at position {token}"
+    )
 
 
 def test_each_misses_what_the_other_sees():
@@ -484,16 +500,17 @@ def test_rows_that_do_not_mix(logits, example):
     assert checks.batch_independence(logits, example.ids)
 
 
-def test_rows_that_mix():
-    def centred(ids):
+@pytest.mark.parametrize(("row", "other"), [(0, 1), (1, 0), (1, 2), (2, 0)])
+def test_rows_that_mix(row, other):
+    def mixing(ids):
         y = running_sum(ids)
-        y[1] = y[1] - y.mean(axis=0)
+        y[row, 4] += 1e-9 * y[other, 4]
         return y
 
-    finding = checks.batch_independence(centred, IDS)
+    finding = checks.batch_independence(mixing, IDS)
     assert not finding
-    assert finding.numbers["mixed"] == [1]
-    assert finding.message == "row 1 changes when only other rows of the batch do"
+    assert finding.numbers["mixed"] == [row]
+    assert finding.message == f"row {row} changes when only other rows of the batch do"
 
 
 def test_a_division_by_the_batch_size_goes_unseen():
@@ -751,6 +768,8 @@ def test_aligned_targets():
     ("targets", "wrong"),
     [
         (ROWS, (0, 0)),  # not shifted
+        (np.array([[2, 5, 9], [3, 5, 8]]), (0, 0)),  # only the very first one
+        (np.array([[1, 5, 9], [3, 3, 8]]), (1, 1)),  # only the last but one
         (np.roll(ROWS, 1, axis=1), (0, 0)),  # backwards
         (np.roll(ROWS, -1), (0, 3)),  # as one long row: the last target comes from the next row
         (np.roll(ROWS, -1, axis=1), (0, 3)),  # wrapped around
