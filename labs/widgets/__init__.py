@@ -1,6 +1,7 @@
 """The course's widgets: they run in JupyterLab, and without a kernel in the built pages."""
 
 from labs.widgets.head_split import HeadSplit
+from labs.widgets.rope_explorer import RopeExplorer
 from labs.widgets.tensor_grid import TensorGrid
 
-__all__ = ["HeadSplit", "TensorGrid"]
+__all__ = ["HeadSplit", "RopeExplorer", "TensorGrid"]

@@ -2,7 +2,15 @@
 
 /** A new element; `attributes` set to null are left out, children are nodes or strings. */
 export function element(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** The same in a drawing: `svg` and everything within it. */
+export function svgElement(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) setAttribute(node, name, value);
   node.append(...children);
   return node;

@@ -1,5 +1,5 @@
 // Parts that several widgets are made of: a title, the browser's own form elements, a fold.
-import { element, uniqueId } from "./dom.js";
+import { element, setText, uniqueId } from "./dom.js";
 import { sizeName } from "./tensor.js";
 
 /** The name of a tensor in the colour of its role, and its shape in numbers and letters. */
@@ -74,6 +74,22 @@ export function checkbox(el, label, toggle) {
   return {
     update(checked) {
       input.checked = checked;
+    },
+  };
+}
+
+/** A slider over whole numbers.  `slideTo(value)` hears the reader.  Returns { update(value) }. */
+export function slider(el, label, [least, most], slideTo) {
+  // data-lm-suppress-shortcuts: in JupyterLab the arrow keys move the slider, not the notebook
+  const range = { type: "range", min: least, max: most, "data-lm-suppress-shortcuts": "true" };
+  const input = element("input", range);
+  const number = element("span", { class: "labs-slider-number", "aria-hidden": "true" });
+  input.addEventListener("input", () => slideTo(input.valueAsNumber));
+  el.append(element("label", { class: "labs-slider" }, element("span", {}, label), input, number));
+  return {
+    update(value) {
+      input.value = value;
+      setText(number, String(value));
     },
   };
 }
