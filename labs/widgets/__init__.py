@@ -1,7 +1,8 @@
 """The course's widgets: they run in JupyterLab, and without a kernel in the built pages."""
 
+from labs.widgets.attention_heatmap import AttentionHeatmap
 from labs.widgets.head_split import HeadSplit
 from labs.widgets.rope_explorer import RopeExplorer
 from labs.widgets.tensor_grid import TensorGrid
 
-__all__ = ["HeadSplit", "RopeExplorer", "TensorGrid"]
+__all__ = ["AttentionHeatmap", "HeadSplit", "RopeExplorer", "TensorGrid"]

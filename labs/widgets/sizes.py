@@ -74,3 +74,15 @@ def wrapped(count: int, box: tuple[float, float], width: float) -> float:
     """The height of `count` boxes of one width and height, laid out in lines."""
     lines = count // across(count, box[0], width, gap(width))
     return lines * box[1] + (lines - 1) * gap(width)
+
+
+def flowed(boxes: Iterable[tuple[float, float]], width: float, column_gap: float, row_gap: float) -> float:
+    """The height of boxes of different sizes in lines, each line filled as long as the next box fits."""
+    lines: list[tuple[float, float]] = []  # width and height of each
+    for box_width, height in boxes:
+        if lines and lines[-1][0] + column_gap + box_width <= width:
+            line_width, line_height = lines.pop()
+            lines.append((line_width + column_gap + box_width, max(line_height, height)))
+        else:
+            lines.append((box_width, height))
+    return sum(height for _, height in lines) + (len(lines) - 1) * row_gap

@@ -7,8 +7,9 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  * `spec` says everything that is shown:
  *   label     what a screen reader calls the grid
  *   caption   a line above it, or null
- *   corner    the names of the row axis (null for a single row) and of the column axis
- *   rows      one { index, label } a row: its number and, where it has one, its letter (else null)
+ *   corner    the names of the row axis (null for a single row) and of the column axis (null if it has none)
+ *   rows      one { index, label, role } a row: its number and its letter, or null for either; a role of the
+ *             palette, which may be left out, colours the letter
  *   columns   the same for the columns
  *   groups    null, or headers over several columns: { text, span, className }
  *   cells     cells[row][column]: null where there is none, else
@@ -187,18 +188,42 @@ export function gridStyle({ columns, cell, header }) {
 }
 
 function cornerCell([row, column]) {
-  const text = row === null ? `${column}→` : `${row}↓ ${column}→`;
-  return element("td", { class: "labs-corner" }, text);
+  const names = [row === null ? [] : `${row}↓`, column === null ? [] : `${column}→`].flat();
+  return element("td", { class: "labs-corner" }, names.join(" "));
 }
 
-function header(scope, { index, label }) {
+function header(scope, { index, label, role = null }) {
   const children = index === null ? [] : [element("span", { class: "labs-index" }, String(index))];
-  if (label !== null) children.push(" ", element("span", { class: "labs-letter" }, label));
+  const style = role === null ? null : `color:var(--labs-role-${role})`;
+  if (label !== null) children.push(" ", element("span", { class: "labs-letter", style }, label));
   return element("th", { scope, class: `labs-${scope}` }, ...children);
 }
 
 function groupHeader({ text, span, className }) {
   return element("th", { scope: "colgroup", colspan: span, class: `labs-group ${className}` }, text);
+}
+
+/**
+ * Draw numbers to read, none of which can be selected, in `el`.  Takes the `spec` of a grid, of which it uses
+ * label, corner, rows, columns, cell, header and, of each cell, text and className.  Returns { update(spec) }.
+ */
+export function numberTable(el) {
+  const table = element("table", { class: "labs-grid labs-numbers" });
+  el.append(table);
+  return {
+    update(spec) {
+      const { label, rows, columns, cells, corner } = spec;
+      setAttribute(table, "aria-label", label);
+      setAttribute(table, "style", gridStyle(spec));
+      const number = (cell) => element("td", { class: cell?.className ?? null }, cell?.text ?? "");
+      table.replaceChildren(
+        element("col", { class: "labs-header-column" }),
+        ...columns.map(() => element("col")),
+        element("thead", {}, element("tr", {}, cornerCell(corner), ...columns.map((each) => header("col", each)))),
+        element("tbody", {}, ...rows.map((row, r) => element("tr", {}, header("row", row), ...cells[r].map(number)))),
+      );
+    },
+  };
 }
 
 /** The same matrix as plain text: its name, then aligned columns.  Takes the `spec` of a grid. */

@@ -6,8 +6,9 @@ import traitlets
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from labs.figures import palette
 from labs.llm.model import split_heads
-from labs.widgets import HeadSplit
+from labs.widgets import HeadSplit, TensorGrid
 
 WORDS = [list("atten"), list("causa")]
 
@@ -123,6 +124,14 @@ def test_with_the_right_route_each_head_has_one_tint(show, widget):
     expect(
         page.locator(".labs-batch").first.locator(".labs-grid").first.locator(".labs-head-1")
     ).to_have_count(8)
+
+
+def test_style_sheets_of_a_later_widget_change_nothing(show, widget, values):
+    page = show(widget, TensorGrid(values))
+    tint = bytes.fromhex(palette.HEADS[1].light[1:])
+    color = f"rgb({', '.join(map(str, tint))})"
+    expect(head(page, 0, 1).first).to_have_css("background-color", color)
+    expect(page.locator(".labs-head-split .labs-status")).to_have_css("min-height", "96px")
 
 
 def test_origins_in_the_cells(show, values):

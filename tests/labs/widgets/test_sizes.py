@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labs.widgets import HeadSplit, TensorGrid, sizes
+from labs.widgets import AttentionHeatmap, HeadSplit, RopeExplorer, TensorGrid, sizes
 
 WORDS = [list("atten"), list("causa")]
 
@@ -22,8 +22,28 @@ def test_lines_have_the_same_number_of_matrices(count, width, expected):
     assert sizes.across(count, width, 39.0, 1.0) == expected
 
 
+def test_boxes_flow_in_lines():
+    boxes = [(10, 3), (10, 5), (12, 4)]
+    assert sizes.flowed(boxes, 34, 1, 2) == 5
+    assert sizes.flowed(boxes, 33, 1, 2) == 5 + 2 + 4
+    assert sizes.flowed(boxes, 20, 1, 2) == 3 + 2 + 5 + 2 + 4
+
+
 def numbers(*shape):
     return np.linspace(-1, 1, int(np.prod(shape))).reshape(shape)
+
+
+def heatmap(*shape, **more):
+    return AttentionHeatmap(numbers(*shape), -numbers(*shape), **more)
+
+
+def all_wrong(widget):
+    """The widget where it says most: far positions and both switches."""
+    widget.set_trait("m", 63)
+    widget.set_trait("n", 60)
+    widget.set_trait("mixed", True)
+    widget.set_trait("rotate_values", True)
+    return widget
 
 
 #: name -> a widget, and by how much in px it may be lower than what is reserved for it: grids that are wider
@@ -37,7 +57,14 @@ WIDGETS = {
     "wide": lambda: (TensorGrid(numbers(8, 24), axes="td"), 16),
     "split": lambda: (HeadSplit(numbers(2, 5, 8), 2, labels={"t": WORDS}), 0),
     "wrong": lambda: (HeadSplit(numbers(2, 5, 8), 2, labels={"t": WORDS}, route="direct", show="origins"), 0),
+    "heatmap": lambda: (heatmap(2, 2, 5, 4, labels=WORDS), 0),
+    "masked heatmap": lambda: (heatmap(2, 2, 5, 4, labels=WORDS, mask=np.tri(5, dtype=bool)), 0),
+    "one word": lambda: (heatmap(1, 4, 7, 6), 0),
+    "tall heatmap": lambda: (heatmap(3, 1, 3, 10), 0),
+    "wide heatmap": lambda: (heatmap(1, 1, 20, 2), 32),
     "large": lambda: (HeadSplit(numbers(3, 7, 24), 4), 16),
+    "rope": lambda: (RopeExplorer(*numbers(2, 4)), 0),
+    "all wrong": lambda: (all_wrong(RopeExplorer(*9 * numbers(2, 16), base=123_456.0)), 16),
 }
 
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from labs.widgets import HeadSplit, TensorGrid, modules
+from labs.widgets import AttentionHeatmap, HeadSplit, RopeExplorer, TensorGrid, modules
 
 #: All text of the page, attributes that are read out, and what pointing and choosing brings up; not what is
 #: marked as not to be translated (names and shapes).
@@ -57,6 +57,10 @@ VALUES = np.linspace(-1, 1, 6 * 3 * 4).reshape(6, 3, 4)
 WIDGETS = {
     "TensorGrid": lambda: TensorGrid(VALUES, labels={"t": "abc"}),
     "HeadSplit": lambda: HeadSplit(VALUES, 2, labels={"t": "abc"}),
+    "RopeExplorer": lambda: RopeExplorer(VALUES[0, 0], VALUES[1, 0]),
+    "AttentionHeatmap": lambda: AttentionHeatmap(
+        VALUES.reshape(2, 3, 3, 4), VALUES.reshape(2, 3, 3, 4), np.tri(3, dtype=bool), labels="abc"
+    ),
 }
 
 

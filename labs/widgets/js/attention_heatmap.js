@@ -1,0 +1,131 @@
+// The widget AttentionHeatmap: scores and weights of one head, and how each entry comes about.
+import { element, onFrame, setText } from "./dom.js";
+import { axisVerdict, cellSentence, entryDetails, heatmapSpecs, heatmapState } from "./heatmap.js";
+import { axisWord, optionsOf } from "./tensor.js";
+import { numberTable, tensorGrid, textTable } from "./grid.js";
+import { choice, fold, onChange, save, tensorTitle } from "./parts.js";
+
+const AXES = ["keys", "queries", "heads"];
+
+const GIVEN = ["q", "k", "shape", "mask", "labels", "rotated", "decimals"];
+const LOOK = ["strings", "cell", "header", "number"];
+const CHOSEN = ["batch", "head", "axis", "selected"];
+
+function readModel(model) {
+  const names = [...GIVEN, ...LOOK, ...CHOSEN];
+  return heatmapState(Object.fromEntries(names.map((name) => [name, model.get(name)])));
+}
+
+/** The grids of the state, complete for `tensorGrid`. */
+function allSpecs(state, pointed) {
+  const { cell, header, selected } = state;
+  const complete = (spec) => ({ ...spec, selected, marked: [pointed], cell, header });
+  return heatmapSpecs(state).map(complete);
+}
+
+/** What the weights are: `P [2,2,5,5] (B,H,T,T), before RoPE`. */
+function title({ B, H, T, rotated, texts }) {
+  const tensor = { name: "P", role: "attention", shape: [B, H, T, T], axes: ["b", "h", "t", "t"] };
+  return [tensorTitle(tensor), ", ", rotated ? texts.after_rope : texts.before_rope];
+}
+
+/** The controls: what the reader does changes the model, `update(state)` shows what the model says. */
+function addControls(pickers, axes, state, model) {
+  const { B, H, labels, words, texts } = state;
+  const sized = { axes: ["b", "h"], shape: [B, H], labels, words };
+  const picker = (name, axis, a) => {
+    const control = choice(pickers, axisWord(sized, axis), optionsOf(sized, a), (index) => save(model, { [name]: index }));
+    return (now) => control.update(now[name]);
+  };
+  const updates = [];
+  if (B > 1) updates.push(picker("batch", "b", 0));
+  if (H > 1) updates.push(picker("head", "h", 1));
+  const options = [texts.along_keys, texts.along_queries, texts.along_heads];
+  const along = choice(axes, texts.along, options, (index) => save(model, { axis: AXES[index] }));
+  updates.push((now) => along.update(AXES.indexOf(now.axis)));
+  return { update: (now) => updates.forEach((update) => update(now)) };
+}
+
+/** One step of how an entry comes about: a title, a table, a line of arithmetic. */
+function addStep(el) {
+  const heading = element("p", { class: "labs-step-title" });
+  const result = element("p", { class: "labs-step-result" });
+  const box = element("div", { class: "labs-step-box" }, heading);
+  const table = numberTable(box);
+  box.append(result);
+  el.append(box);
+  return {
+    update(step) {
+      setText(heading, step.title);
+      table.update(step.table);
+      setText(result, step.result);
+    },
+  };
+}
+
+function render({ model, el }) {
+  let state = readModel(model);
+  let pointed = -1; // under the pointer or focused: known to this view alone
+
+  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+  const pickers = part("div", "labs-controls");
+  const axes = part("div", "labs-controls");
+  const matrices = part("div", "labs-pairs");
+  const verdict = part("p", "labs-verdict");
+  const status = element("p", { class: "labs-status", role: "status" });
+  const nothing = part("p", "labs-nothing", state.texts.nothing_selected);
+  const steps = part("div", "labs-steps", nothing);
+  const root = part("div", "labs-root labs-heatmap", part("p", "labs-title", ...title(state)));
+  root.append(pickers, axes, matrices, verdict, status, steps);
+  el.append(root);
+
+  const handlers = {
+    point(id) {
+      pointed = id;
+      for (const grid of grids) grid.mark([id]);
+      drawStatus();
+    },
+    select: (id) => save(model, { selected: id }),
+  };
+  const controls = addControls(pickers, axes, state, model);
+  const grids = allSpecs(state, pointed).map((spec) => tensorGrid(matrices, spec, handlers));
+  const [scoreStep, weightStep] = [addStep(steps), addStep(steps)];
+  const text = fold(root, state.texts.as_text);
+
+  function drawStatus() {
+    const shown = pointed >= 0 ? pointed : state.selected;
+    setText(status, shown >= 0 ? cellSentence(state, shown) : state.texts.hint);
+  }
+
+  /** The steps behind the selected entry; returns their tables. */
+  function drawSteps() {
+    steps.classList.toggle("labs-empty", state.selected < 0);
+    if (state.selected < 0) return [];
+    const { score, weight } = entryDetails(state);
+    scoreStep.update(score);
+    weightStep.update(weight);
+    return [score.table, weight.table];
+  }
+
+  const draw = onFrame(() => {
+    state = readModel(model);
+    const specs = allSpecs(state, pointed);
+    grids.forEach((grid, index) => grid.update(specs[index]));
+    controls.update(state);
+    setText(verdict, axisVerdict(state));
+    verdict.classList.toggle("labs-is-wrong", state.axis !== "keys");
+    text.update([...specs, ...drawSteps()].map(textTable).join("\n\n"));
+    drawStatus();
+  });
+  const ignore = onChange(model, CHOSEN, draw);
+  draw();
+
+  return () => {
+    ignore();
+    draw.cancel();
+    for (const grid of grids) grid.destroy();
+    root.remove();
+  };
+}
+
+export default { render };
