@@ -30,8 +30,7 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  */
 export function tensorGrid(el, spec, handlers) {
   const listeners = new AbortController();
-  // data-lm-suppress-shortcuts: in JupyterLab the keys pressed here are ours, not the notebook's
-  const table = element("table", { class: "labs-grid", role: "grid", "data-lm-suppress-shortcuts": "true" });
+  const table = element("table", { class: "labs-grid", role: "grid" });
   const box = element("div", { class: "labs-grid-box" }, table);
   el.append(box);
 

@@ -383,6 +383,14 @@ def test_state_that_cannot_be_read(load, problems, state):
     problems.clear()
 
 
+def test_binary_value_in_an_unknown_encoding(load, problems):
+    buffers = [{"path": ["data"], "data": "0102", "encoding": "hex"}]
+    page = load({"a": model({"_module": "counter"}, buffers=buffers)}, view("a"))
+    expect(page.get_by_role("note")).to_contain_text("not stored with the page")
+    assert "a buffer must be base64, got hex" in problems[0]
+    problems.clear()
+
+
 def test_view_that_cannot_be_read(load, problems):
     broken = view("gone").replace('{"model_id"', "{ not json")
     page = load({"good": counter()}, broken + view("good"))

@@ -23,6 +23,9 @@ OFFLINE = (
 #: Starting servers and kernels takes seconds, and much longer on a machine that is busy.
 PATIENCE = 60
 
+#: Which cells of the notebook are the active ones.
+ACTIVE = "cells => cells.map(cell => cell.classList.contains('jp-mod-active'))"
+
 CELLS = (
     "import numpy as np\n"
     "from labs.widgets import HeadSplit\n"
@@ -149,9 +152,11 @@ def test_python_and_reader_see_the_same(page):
 
     page.get_by_label("show where each number comes from").check()
     source(page, 2, 5).focus()
+    active = page.locator(".jp-Cell").evaluate_all(ACTIVE)
     for key in ("ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     expect(source(page, 3, 6)).to_be_focused()
+    assert page.locator(".jp-Cell").evaluate_all(ACTIVE) == active  # the keys were not the notebook's as well
     expect(run(page, 1)).to_have_text("Python sees 30 0 direct origins")
 
     source(page, 3, 6).focus()

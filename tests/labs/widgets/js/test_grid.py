@@ -1,0 +1,116 @@
+"""The grid by itself in a page: what other widgets may ask of it beyond what TensorGrid and HeadSplit do."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from labs.widgets import modules
+
+#: Imports the module from a text, as Jupyter does, and draws `self.spec`; what it reports is in `self.heard`.
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>grid</title><div id="place"></div>
+<script type="module">
+const url = URL.createObjectURL(new Blob([{script}], {{ type: "text/javascript" }}));
+const {{ tensorGrid }} = await import(url);
+self.heard = [];
+const handlers = {{ point() {{}}, select: (id) => self.heard.push(id) }};
+self.spec = {spec};
+self.grid = tensorGrid(document.getElementById("place"), self.spec, handlers);
+document.body.dataset.ready = "";
+</script>
+"""
+
+#: Two rows and four columns; one cell is absent, one is disabled.
+SPEC = {
+    "label": "P",
+    "caption": None,
+    "corner": ["q", "k"],
+    "rows": [{"index": i, "label": None} for i in range(2)],
+    "columns": [{"index": i, "label": None} for i in range(4)],
+    "groups": None,
+    "cells": [
+        [{"id": 4 * row + column, "text": f"{row},{column}", "share": None} for column in range(4)]
+        for row in range(2)
+    ],
+    "selected": -1,
+    "marked": [],
+    "cell": 2,
+    "header": 1.75,
+}
+SPEC["cells"][0][1] = None
+SPEC["cells"][1][2]["disabled"] = True
+
+
+@pytest.fixture
+def page(tmp_path, serve, open_page):
+    script = json.dumps(modules.script("grid.js")).replace("</", "<\\/")
+    (tmp_path / "grid.html").write_text(PAGE.format(script=script, spec=json.dumps(SPEC)), "utf8")
+    page = open_page(serve(tmp_path) + "grid.html")
+    page.wait_for_selector("body[data-ready]")
+    return page
+
+
+def cell(page, row, column):
+    return page.locator("tbody tr").nth(row).locator("td").nth(column)
+
+
+def test_keys_pass_over_absent_cells(page):
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    expect(cell(page, 0, 2)).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(cell(page, 0, 0)).to_be_focused()
+
+
+def test_keys_stop_where_only_absent_cells_follow(page):
+    page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    expect(cell(page, 1, 1)).to_be_focused()
+
+
+def test_absent_cell_is_neither_reachable_nor_selectable(page):
+    cell(page, 0, 1).click()
+    assert page.evaluate("heard") == []
+    assert cell(page, 0, 1).get_attribute("tabindex") is None
+    expect(cell(page, 0, 1)).to_have_text("")
+
+
+def test_disabled_cell_can_be_read_but_not_selected(page):
+    cell(page, 1, 2).click(force=True)  # Playwright itself waits for a cell to be enabled
+    cell(page, 1, 2).focus()
+    page.keyboard.press("Enter")
+    expect(cell(page, 1, 2)).to_be_focused()
+    assert cell(page, 1, 2).get_attribute("aria-disabled") == "true"
+    assert page.evaluate("heard") == []
+
+
+def test_tab_comes_to_the_first_cell_that_is_there(page):
+    page.evaluate(
+        "grid.update({ ...spec, caption: 'new', cells: [[null, ...spec.cells[0].slice(1)], spec.cells[1]] })"
+    )
+    page.keyboard.press("Tab")
+    expect(cell(page, 0, 2)).to_be_focused()
+
+
+def test_update_keeps_elements_and_focus_while_the_frame_stays(page):
+    cell(page, 1, 1).focus()
+    page.evaluate("""() => {
+      const cells = structuredClone(spec.cells);
+      cells[1][1].text = "new";
+      grid.update({ ...spec, cells, selected: 5 });
+    }""")
+    expect(cell(page, 1, 1)).to_be_focused()
+    expect(cell(page, 1, 1)).to_have_text("new")
+    expect(cell(page, 1, 1)).to_have_attribute("aria-selected", "true")
+
+
+def test_update_may_change_the_shape(page):
+    page.evaluate("grid.update({ ...spec, rows: spec.rows.slice(0, 1), cells: spec.cells.slice(0, 1) })")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody td")).to_have_text(["0,0", "", "0,2", "0,3"])
+
+
+def test_destroy_takes_everything_away(page):
+    page.evaluate("grid.destroy()")
+    expect(page.locator("#place > *")).to_have_count(0)
