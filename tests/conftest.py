@@ -133,3 +133,11 @@ def serve():
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print every worst error that a test recorded: how far the model is from independent computations."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if report.when == "call" and name.startswith("worst relative error"):
+                terminalreporter.write_line(f"{name}: {value}")

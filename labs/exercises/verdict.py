@@ -12,6 +12,9 @@ class Verdict(NamedTuple):
     passed: bool
     message: str
 
+    def __bool__(self) -> bool:
+        return self.passed
+
     def __repr__(self) -> str:
         return ("Right. " if self.passed else "Not yet. ") + self.message
 

@@ -122,10 +122,11 @@ def as_mask(mask, shape):
             f"mask must have shape (Tq, Tk) = {shape[2:]} or (B, H, Tq, Tk) = {shape}, any axis of which "
             f"may be 1, got {array.shape}: per text mask[:, None], per head mask[None]"
         )
-    empty = np.argwhere(~array.any(axis=-1))
-    if len(empty):
+    readable = array.any(axis=-1)
+    if not readable.all():
+        empty = np.argwhere(~readable)[0]
         raise ValueError(
-            f"mask must let every query read something, got nothing in row {tuple(empty[0].tolist())}: "
+            f"mask must let every query read something, got nothing in row {tuple(empty.tolist())}: "
             "softmax is undefined there, so let a padded query read itself and keep it out of the loss"
         )
     return array

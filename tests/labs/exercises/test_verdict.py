@@ -11,6 +11,11 @@ def test_a_verdict_reads_as_a_sentence():
     assert repr(Verdict(False, "Look again.")) == "Not yet. Look again."
 
 
+def test_a_verdict_is_true_if_the_answer_is_right():
+    assert Verdict(True, "All shapes agree.")
+    assert not Verdict(False, "Look again.")
+
+
 def test_a_good_function_gets_copies():
     x = np.arange(6.0)
     given = answer(lambda array, n: array.reshape(n, 3), x, 2)

@@ -1,4 +1,4 @@
-"""What the tests of the model share: examples, and the lines that report the distance to the reference."""
+"""What the tests of the model share: examples."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,6 @@ import numpy as np
 import pytest
 
 from labs.llm.model import ModelConfig, init_params
-
-#: Name under which a test records its worst relative error, for the summary at the end of the run.
-WORST_ERROR = "worst relative error against autograd"
-
 
 class Example(NamedTuple):
     """A model and a batch for it."""
@@ -46,11 +42,3 @@ DISTINCT = ModelConfig(vocab_size=11, d_model=24, n_heads=4, n_layers=2, d_ff=20
 def example():
     """An example of pairwise different sizes."""
     return make_example(*DISTINCT, seed=5)
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Print what tests recorded as WORST_ERROR."""
-    for report in terminalreporter.getreports("passed"):
-        for name, value in report.user_properties:
-            if name == WORST_ERROR:
-                terminalreporter.write_line(f"{report.nodeid}: {name} {value}")
