@@ -1,4 +1,4 @@
-"""How the notebooks print numbers: rounded the same way everywhere, so that stored outputs can be compared."""
+"""How the notebooks print numbers: rounded the same way everywhere, so that outputs can be compared."""
 
 import numpy as np
 

@@ -7,6 +7,7 @@ import pytest
 
 from labs.llm.model import ModelConfig, init_params
 
+
 class Example(NamedTuple):
     """A model and a batch for it."""
 
