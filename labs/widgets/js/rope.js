@@ -131,6 +131,7 @@ export function verdictOf(state) {
     score: format(score, DECIMALS),
     further: format(scoreFurtherOn, DECIMALS),
     right: format(scoreInOneLayout, DECIMALS),
+    pair: state.pair,
     value: vectorText(chosenPair(state, state.turned.v, "v")),
     value_further: vectorText(chosenPair(state, state.valueFurtherOn, "v")),
   };

@@ -107,6 +107,7 @@ function asText(state, spec) {
 function render({ model, el }) {
   let state = readModel(model);
   let pointed = -1; // under the pointer or focused: known to this view alone
+  let said = ""; // the verdict as it is drawn
 
   const fullSpec = () => ({ ...turnedSpec(state), cell: state.cell, header: state.header });
   const parts = frame(state);
@@ -129,7 +130,10 @@ function render({ model, el }) {
   }
 
   function drawVerdict() {
-    const { score, findings } = verdictOf(state);
+    const verdict = verdictOf(state);
+    if (JSON.stringify(verdict) === said) return; // a screen reader says only what is new
+    said = JSON.stringify(verdict);
+    const { score, findings } = verdict;
     const line = ({ text, wrong }) => element("p", { class: wrong ? "labs-is-wrong" : null }, text);
     parts.verdict.replaceChildren(element("p", {}, element("strong", {}, score)), ...findings.map(line));
   }

@@ -94,6 +94,7 @@ export function drawCurve(svg, state) {
       label("labs-tick", [x(distance), height - bottom + 8], String(distance)),
     ),
     label("labs-tick", [left, 9], texts.curve_score, "start"),
+    label("labs-tick", [width - right, 9], mixed ? texts.curve_dotted : "", "end"),
     label("labs-tick", [width - right, height - 9], texts.curve_distance, "end"),
     line("labs-here", [x(n - m), top], [x(n - m), height - bottom]),
     polyline(mixed ? "labs-curve labs-right-curve" : "labs-curve", all.map(place)),

@@ -35,6 +35,17 @@ def test_the_entry_keeps_its_exports(join):
     assert "export function f() {}" in join(entry="export function f() {}\nexport default { f };\n")
 
 
+def test_comments_with_lines_of_their_own_are_left_out(join):
+    text = join(
+        entry="// What this is.\n/** Two\n * lines. */\nconst a = 1; // one\n"
+        'if (a) {\n  // why\n  f("/*"); /* here */ f("*/");\n}\n/* and */ f(a);\n/* end */\nf();\n'
+    )
+    assert text == (
+        "// entry.js\nconst a = 1; // one\n"
+        'if (a) {\n  f("/*"); /* here */ f("*/");\n}\n/* and */ f(a);\nf();\n'
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [
