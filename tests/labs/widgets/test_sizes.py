@@ -39,10 +39,8 @@ def heatmap(*shape, **more):
 
 def all_wrong(widget):
     """The widget where it says most: far positions and both switches."""
-    widget.set_trait("m", 63)
-    widget.set_trait("n", 60)
-    widget.set_trait("mixed", True)
-    widget.set_trait("rotate_values", True)
+    widget.m, widget.n = 63, 60
+    widget.mixed = widget.rotate_values = True
     return widget
 
 

@@ -69,7 +69,7 @@ def test_no_text_is_hard_coded(show, make):
     page = show(with_made_up_language(make()))
     texts = page.evaluate(COLLECT)
     page.locator(".labs-cell").nth(5).click()
-    for choice in page.locator("input").all():
+    for choice in page.locator("input:is([type=radio], [type=checkbox])").all():
         choice.check()
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         texts += page.evaluate(COLLECT)
