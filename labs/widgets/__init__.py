@@ -2,7 +2,8 @@
 
 from labs.widgets.attention_heatmap import AttentionHeatmap
 from labs.widgets.head_split import HeadSplit
+from labs.widgets.mask_explorer import MaskExplorer
 from labs.widgets.rope_explorer import RopeExplorer
 from labs.widgets.tensor_grid import TensorGrid
 
-__all__ = ["AttentionHeatmap", "HeadSplit", "RopeExplorer", "TensorGrid"]
+__all__ = ["AttentionHeatmap", "HeadSplit", "MaskExplorer", "RopeExplorer", "TensorGrid"]

@@ -173,8 +173,8 @@ def _height(shape: tuple[int, ...], masked: bool, cell: float, header: float, wi
     # a wide page has the pickers in one line; in a narrow one the three axes take two
     lines = (pickers > 0) + 1 if width == sizes.WIDE else pickers + 2
     controls = lines * sizes.CONTROL
-    plain = _grid(T, T, cell, header, width)
-    summed = _grid(T + 1, T + 1, cell, header, width)
+    plain = sizes.captioned(T, T, cell, header, width)
+    summed = sizes.captioned(T + 1, T + 1, cell, header, width)
     grids = sizes.flowed([plain, plain, summed] if masked else [plain, summed], width, 0.75, 0.5)
     tables = [(rows + 2) * _NUMBER + _STEP for rows in (dh, max(T, H))]
     steps = max(tables) if width == sizes.WIDE else sum(tables) + 0.5
@@ -188,9 +188,3 @@ def _height(shape: tuple[int, ...], masked: bool, cell: float, header: float, wi
         + steps
         + sizes.FOLD
     )
-
-
-def _grid(rows: int, columns: int, cell: float, header: float, width: float) -> tuple[float, float]:
-    """Width and height of a grid with its caption."""
-    grid_width, height = sizes.grid_size(rows, columns, cell, header, width)
-    return grid_width, sizes.CAPTION + height

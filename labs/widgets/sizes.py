@@ -59,6 +59,12 @@ def grid_size(rows: int, columns: int, cell: float, header: float, width: float)
     return (wanted, height) if wanted <= width else (width, height + SCROLLBAR)
 
 
+def captioned(rows: int, columns: int, cell: float, header: float, width: float) -> tuple[float, float]:
+    """Width and height of a grid with its caption."""
+    grid_width, height = grid_size(rows, columns, cell, header, width)
+    return grid_width, CAPTION + height
+
+
 def gap(width: float) -> float:
     """The distance between matrices."""
     return 1.0 if width == WIDE else 0.5

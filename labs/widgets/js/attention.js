@@ -1,6 +1,7 @@
 // Attention as arithmetic on flat, row-major arrays, and its matrices (T,T) as grids.  No document.
 import { format, range, scaleFraction, strides } from "./numbers.js";
 import { axisHeaders, placeWords } from "./tensor.js";
+import { fill } from "./dom.js";
 
 /** The name that a softmax axis has in the text, and its place in (B,H,T,T). */
 export const SOFTMAX_AXES = { keys: 3, queries: 2, heads: 1 };
@@ -108,6 +109,17 @@ export function edgeSums(values, T) {
     rows: range(T).map((i) => add(range(T).map((j) => values[i * T + j]))),
     columns: range(T).map((j) => add(range(T).map((i) => values[i * T + j]))),
   };
+}
+
+/** The sum at the end of row n of the weights (T,T), or from n = T on of a column, in words. */
+export function sumSentence(state, weights, n) {
+  const { decimals, pairs, shape } = state;
+  const T = shape[2];
+  const { rows, columns } = edgeSums(weights, T);
+  const sum = numberText(n < T ? rows[n] : columns[n - T], decimals, pairs);
+  return n < T
+    ? fill(pairs.row_sum, { query: pairPlace(state, "i", n), sum })
+    : fill(pairs.column_sum, { key: pairPlace(state, "j", n - T), sum });
 }
 
 /** Whether weights add up to one, but for rounding; NaN does not. */

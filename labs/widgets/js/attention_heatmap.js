@@ -1,9 +1,8 @@
 // The widget AttentionHeatmap: scores and weights of one head, and how each entry comes about.
 import { element, onFrame, setText } from "./dom.js";
 import { axisVerdict, cellSentence, entryDetails, heatmapSpecs, heatmapState } from "./heatmap.js";
-import { axisWord, optionsOf } from "./tensor.js";
 import { numberTable, tensorGrid, textTable } from "./grid.js";
-import { choice, fold, onChange, save, tensorTitle } from "./parts.js";
+import { choice, fold, indexChoices, onChange, save, tensorTitle } from "./parts.js";
 
 const AXES = ["keys", "queries", "heads"];
 
@@ -32,18 +31,16 @@ function title({ B, H, T, rotated, texts }) {
 /** The controls: what the reader does changes the model, `update(state)` shows what the model says. */
 function addControls(pickers, axes, state, model) {
   const { B, H, labels, words, texts } = state;
-  const sized = { axes: ["b", "h"], shape: [B, H], labels, words };
-  const picker = (name, axis, a) => {
-    const control = choice(pickers, axisWord(sized, axis), optionsOf(sized, a), (index) => save(model, { [name]: index }));
-    return (now) => control.update(now[name]);
-  };
-  const updates = [];
-  if (B > 1) updates.push(picker("batch", "b", 0));
-  if (H > 1) updates.push(picker("head", "h", 1));
+  const leading = { axes: ["b", "h"], shape: [B, H], labels, words };
+  const indices = indexChoices(pickers, leading, ["batch", "head"], model);
   const options = [texts.along_keys, texts.along_queries, texts.along_heads];
   const along = choice(axes, texts.along, options, (index) => save(model, { axis: AXES[index] }));
-  updates.push((now) => along.update(AXES.indexOf(now.axis)));
-  return { update: (now) => updates.forEach((update) => update(now)) };
+  return {
+    update(now) {
+      indices.update(now);
+      along.update(AXES.indexOf(now.axis));
+    },
+  };
 }
 
 /** One step of how an entry comes about: a title, a table, a line of arithmetic. */

@@ -1,6 +1,6 @@
 // What the widget AttentionHeatmap shows, computed from what its model holds.  No document.
 import { attentionScores, dotAt, edgeSums, isOne, maskScores, slicesAlong } from "./attention.js";
-import { numberText, pairPlace, pairSpec, softmaxAlong, SOFTMAX_AXES } from "./attention.js";
+import { numberText, pairPlace, pairSpec, softmaxAlong, sumSentence, SOFTMAX_AXES } from "./attention.js";
 import { range } from "./numbers.js";
 import { labelOf } from "./tensor.js";
 import { fill } from "./dom.js";
@@ -58,17 +58,14 @@ export function axisVerdict(state) {
 export function cellSentence(state, id) {
   const { T, first, mask, decimals, pairs, texts, scores, weights } = state;
   const show = (value) => numberText(value, decimals, pairs);
-  if (id < T * T) {
-    const place = { query: pairPlace(state, "i", Math.floor(id / T)), key: pairPlace(state, "j", id % T) };
-    const numbers = { score: show(scores[first + id]), weight: show(weights[first + id]) };
-    const minus_infinity = pairs.minus_infinity;
-    return fill(mask[id] ? texts.pair : texts.masked_pair, { ...place, ...numbers, minus_infinity });
-  }
-  const { rows, columns } = edgeSums(shownMatrix(state, weights), T);
-  const n = id - T * T;
-  return n < T
-    ? fill(texts.row_sum, { query: pairPlace(state, "i", n), sum: show(rows[n]) })
-    : fill(texts.column_sum, { key: pairPlace(state, "j", n - T), sum: show(columns[n - T]) });
+  if (id >= T * T) return sumSentence(state, shownMatrix(state, weights), id - T * T);
+  return fill(mask[id] ? texts.pair : texts.masked_pair, {
+    query: pairPlace(state, "i", Math.floor(id / T)),
+    key: pairPlace(state, "j", id % T),
+    score: show(scores[first + id]),
+    weight: show(weights[first + id]),
+    minus_infinity: pairs.minus_infinity,
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 // Parts that several widgets are made of: a title, the browser's own form elements, a fold.
 import { element, setText, uniqueId } from "./dom.js";
-import { sizeName } from "./tensor.js";
+import { axisWord, optionsOf, sizeName } from "./tensor.js";
 
 /** The name of a tensor in the colour of its role, and its shape in numbers and letters. */
 export function tensorTitle({ name, shape, axes, role }) {
@@ -66,6 +66,24 @@ function dropDown(el, legend, options, choose) {
   };
 }
 
+/**
+ * A choice of an index on each axis of a tensor { axes, shape, labels, words } that has more than one; the index
+ * on axis a is the model's value `names[a]`.  Returns { update(values) }.
+ */
+export function indexChoices(el, tensor, names, model) {
+  const updates = names.flatMap((name, a) => {
+    if (tensor.shape[a] === 1) return [];
+    const choose = (index) => save(model, { [name]: index });
+    const control = choice(el, axisWord(tensor, tensor.axes[a]), optionsOf(tensor, a), choose);
+    return [(values) => control.update(values[name])];
+  });
+  return {
+    update(values) {
+      for (const update of updates) update(values);
+    },
+  };
+}
+
 /** A box to tick.  `toggle(checked)` hears the reader.  Returns { update(checked) }. */
 export function checkbox(el, label, toggle) {
   const input = element("input", { type: "checkbox" });
@@ -92,6 +110,13 @@ export function slider(el, label, [least, most], slideTo) {
       setText(number, String(value));
     },
   };
+}
+
+/** A button that does something at once.  `act()` hears the reader. */
+export function button(el, label, act) {
+  const node = element("button", { type: "button", class: "labs-button" }, label);
+  node.addEventListener("click", act);
+  el.append(node);
 }
 
 /** Text that opens on demand: the numbers for copying and for a screen reader.  Returns { update(text) }. */
