@@ -158,15 +158,16 @@ def run(
     return out
 
 
-def show(*, label: str) -> style.Shown:
+def show(links: dict[str, str] | None = None, *, label: str) -> style.Shown:
     """The picture with the example's sizes and, under a fold, its text: what a cell's last line shows.
 
     Args:
+        links: address of each page that exists, as for svg.
         label: what the picture shows, for a reader who cannot see it.
     """
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in text())
     return style.Shown(
-        f'<figure class="labs-diagram-figure">{svg(notation.example_sizes(), label=label)}'
+        f'<figure class="labs-diagram-figure">{svg(notation.example_sizes(), links, label=label)}'
         f"<details><summary>The picture in words</summary><ol>{items}</ol></details></figure>",
         label,
     )

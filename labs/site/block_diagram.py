@@ -4,7 +4,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from labs.figures import block_diagram, notation
+from labs.figures import block_diagram
 
 
 class block_diagram_node(nodes.General, nodes.Element):  # noqa: N801, docutils' own spelling
@@ -29,12 +29,7 @@ def visit(self, node: nodes.Element) -> None:
         if folder + step.page in builder.env.found_docs
     }
     label = "The model that this course follows, from tokens to one loss"
-    picture = block_diagram.svg(notation.example_sizes(), links, label=label)
-    items = "".join(f"<li>{self.encode(sentence)}</li>" for sentence in block_diagram.text())
-    self.body.append(
-        f'<figure class="labs-diagram-figure">{picture}'
-        f"<details><summary>The picture in words</summary><ol>{items}</ol></details></figure>"
-    )
+    self.body.append(block_diagram.show(links, label=label)._repr_html_())
     raise nodes.SkipNode
 
 
