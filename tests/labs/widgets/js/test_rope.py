@@ -1,4 +1,4 @@
-"""RoPE in JavaScript, held to labs.llm; widths differ, and one is no power of two."""
+"""Scores of turned vectors in JavaScript, held to labs.llm; test_rotation.py tests the turning."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,6 @@ from labs.llm.model import rope
 from labs.widgets import modules
 
 WIDTHS = [2, 4, 6, 16]
-BASES = [1.0, 10.0, 10_000.0, 543_210.9]
-POSITIONS = [0, 1, 8, 70]
 
 
 @pytest.fixture(scope="module")
@@ -31,31 +29,6 @@ def turned(x, position, base=10_000.0, layout="neighbours"):
 
 def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("layout", ["neighbours", "halves"])
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("width", WIDTHS)
-def test_turning_is_rope(call, width, base, layout):
-    x = vector(width, 0)
-    for position in POSITIONS:
-        close(call("turnPairs", x.tolist(), position, base, layout), turned(x, position, base, layout))
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_speed_is_the_angle_of_position_one(call, width):
-    for pair in range(width // 2):
-        first = np.zeros(width)
-        first[2 * pair] = 1.0
-        assert np.cos(call("pairSpeed", pair, width, 10.0)) == pytest.approx(turned(first, 1, 10.0)[2 * pair])
-
-
-@pytest.mark.parametrize("layout", ["neighbours", "halves"])
-def test_each_column_belongs_to_one_pair(call, layout):
-    columns = [call("pairColumns", pair, 6, layout) for pair in range(3)]
-    assert columns == ([[0, 1], [2, 3], [4, 5]] if layout == "neighbours" else [[0, 3], [1, 4], [2, 5]])
-    for pair, both in enumerate(columns):
-        assert [call("pairOf", column, 6, layout) for column in both] == [pair, pair]
 
 
 def held(width=6, **changes):
