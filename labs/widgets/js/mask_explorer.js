@@ -137,7 +137,8 @@ function drawReport(el, { title, steps }) {
 
 function render({ model, el }) {
   let state = readModel(model);
-  let said = null; // what is pointed at or focused, a function of the state: known to this view alone
+  let pointed = -1; // the pair under the pointer or focused, and
+  let said = null; // what is said of what is pointed at, from the state: known to this view alone
 
   const parts = frame(state);
   el.append(parts.root);
@@ -151,6 +152,7 @@ function render({ model, el }) {
   };
   const pairHandlers = {
     point(id) {
+      pointed = id;
       for (const grid of pairGrids) grid.mark([id]);
       say(pairSentence)(id);
     },
@@ -160,7 +162,7 @@ function render({ model, el }) {
       save(model, { flipped: flipped.includes(id) ? flipped.filter((each) => each !== id) : [...flipped, id] });
     },
   };
-  const pairGrids = pairSpecs(state, -1).map((spec) => tensorGrid(parts.pairs, spec, pairHandlers));
+  const pairGrids = pairSpecs(state, pointed).map((spec) => tensorGrid(parts.pairs, spec, pairHandlers));
   const sentences = [outputSentence, logitSentence];
   const resultGrids = outputSpecs(state).map((spec, index) =>
     tensorGrid(parts.results, spec, { point: say(sentences[index]), select: () => {} }),
@@ -172,7 +174,7 @@ function render({ model, el }) {
 
   const draw = onFrame(() => {
     state = readModel(model);
-    const [pairs, results] = [pairSpecs(state, -1), outputSpecs(state)];
+    const [pairs, results] = [pairSpecs(state, pointed), outputSpecs(state)];
     pairGrids.forEach((grid, index) => grid.update(pairs[index]));
     resultGrids.forEach((grid, index) => grid.update(results[index]));
     controls.update(state);

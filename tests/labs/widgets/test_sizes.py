@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from labs.widgets import AttentionHeatmap, HeadSplit, RopeExplorer, TensorGrid, sizes
+from labs.llm import tiny
+from labs.widgets import AttentionHeatmap, HeadSplit, MaskExplorer, RopeExplorer, TensorGrid, sizes
 
 WORDS = [list("atten"), list("causa")]
 
@@ -44,6 +45,13 @@ def all_wrong(widget):
     return widget
 
 
+def explorer(**chosen):
+    widget = MaskExplorer(tiny.params(), tiny.CONFIG, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.VOCABULARY)
+    for name, value in chosen.items():
+        setattr(widget, name, value)
+    return widget
+
+
 #: name -> a widget, and by how much in px it may be lower than what is reserved for it: grids that are wider
 #: than the page have a scroll bar, which takes room in some browsers only.
 WIDGETS = {
@@ -60,6 +68,9 @@ WIDGETS = {
     "one word": lambda: (heatmap(1, 4, 7, 6), 0),
     "tall heatmap": lambda: (heatmap(3, 1, 3, 10), 0),
     "wide heatmap": lambda: (heatmap(1, 1, 20, 2), 32),
+    "mask": lambda: (explorer(), 0),
+    "nothing to read": lambda: (explorer(padding=[True] + [False] * 9, causal=False, tokens=[3] * 10), 0),
+    "same position": lambda: (explorer(same_position=True, flipped=[4]), 0),
     "large": lambda: (HeadSplit(numbers(3, 7, 24), 4), 16),
     "rope": lambda: (RopeExplorer(*numbers(2, 4)), 0),
     "all wrong": lambda: (all_wrong(RopeExplorer(*9 * numbers(2, 16), base=123_456.0)), 16),
