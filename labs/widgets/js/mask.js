@@ -10,9 +10,8 @@ import { fill } from "./dom.js";
  * decimals and what the reader chose as in Python, and strings with "tensor", "attention" and "mask".
  *
  * To it are added, for the chosen text: its tokens, the mask, `now` (the forward pass on the tokens), `moved`
- * (how far each position's logits are from those of the stored tokens), the targets, `answers` (where the
- * answer of each position stands), `leaks` (the pairs by which a position reads its answer) and `empty` (the
- * rows with nothing to read).
+ * (how far each position's logits are from those of the stored tokens), the targets, `leaks` (the pairs by
+ * which a position that is no padding reads what it should say) and `empty` (the rows with nothing to read).
  */
 export function maskState(held) {
   const { params, settings, shape, ids, tokens, batch, same_position, last_targets, vocabulary, strings } = held;
@@ -20,21 +19,22 @@ export function maskState(held) {
   const texts = { words: strings.tensor, pairs: strings.attention, texts: strings.mask };
   const part = (values) => values.slice(batch * T, (batch + 1) * T);
   const [text, stored] = [part(tokens), part(ids)];
-  const mask = allowedPairs({ ...held, padded: part(held.padding), T });
+  const padded = part(held.padding);
+  const mask = allowedPairs({ ...held, padded, T });
   const now = oneLayer(params, settings, text, mask);
   const before = oneLayer(params, settings, stored, mask);
-  const answers = range(T).map((i) => (same_position ? i : i + 1));
+  const answers = range(T).map((i) => (same_position ? i : i + 1)); // where they stand; T is behind the text
+  const leaks = range(T).filter((i) => answers[i] < T && !padded[i] && mask[i * T + answers[i]]);
   const letters = held.tokens.map((id) => vocabulary[id]);
   const lists = range(B).map((b) => letters.slice(b * T, (b + 1) * T));
   return {
     ...held,
     ...texts,
-    ...{ B, H, T, dh, V: vocabulary.length, text, stored, mask, now, answers },
-    padded: part(held.padding),
+    ...{ B, H, T, dh, V: vocabulary.length, text, stored, padded, mask, now },
     labels: { i: lists, j: lists, t: lists, v: [vocabulary] },
     moved: range(T).map((i) => largestChange(now.logits, before.logits, i, vocabulary.length)),
     targets: same_position ? text : [...text.slice(1), last_targets[batch]],
-    leaks: range(T).flatMap((i) => (answers[i] < T && mask[i * T + answers[i]] ? [i * T + answers[i]] : [])),
+    leaks: leaks.map((i) => i * T + answers[i]),
     empty: range(T).filter((i) => !mask.slice(i * T, (i + 1) * T).includes(true)),
   };
 }

@@ -54,11 +54,11 @@ def written(array, decimals=2):
 
 @pytest.mark.parametrize("axis", AXES)
 def test_grids_hold_scores_and_weights_of_the_chosen_head(shown, example, axis):
-    specs = shown("heatmapSpecs", held(example, batch=1, head=2, axis=axis))
+    specs = shown("heatmapSpecs", held(example, batch=1, head=1, axis=axis))
     scores = scores_of(example)
-    weights = softmax(scores, axis=AXES[axis])[1, 2]
-    assert [spec["label"] for spec in specs] == ["S[1,2]", "P[1,2]"]
-    assert texts(specs[0]) == written(scores[1, 2])
+    weights = softmax(scores, axis=AXES[axis])[1, 1]
+    assert [spec["label"] for spec in specs] == ["S[1,1]", "P[1,1]"]
+    assert texts(specs[0]) == written(scores[1, 1])
     assert [row[:5] for row in texts(specs[1])[:5]] == written(weights)
     assert [row[5] for row in texts(specs[1])[:5]] == written([weights.sum(axis=1)])[0]
     assert texts(specs[1])[5] == [*written([weights.sum(axis=0)])[0], ""]

@@ -109,6 +109,7 @@ def outlined(spec):
     [
         ({}, []),
         ({"causal": False}, [1, 7, 13, 19]),  # one place to the right; the last answer is not in the text
+        ({"causal": False, "padding": padded(1)}, [13, 19]),  # it is not read, and it is asked nothing
         ({"flipped": [7, 9]}, [7]),
         ({"same_position": True}, [0, 6, 12, 18, 24]),
         ({"same_position": True, "flipped": [6, 12]}, [0, 18, 24]),
