@@ -10,6 +10,7 @@ from labs.widgets.base import (
     MOST_CELLS,
     CourseWidget,
     check_labels,
+    check_picked,
     check_selected,
     check_values,
 )
@@ -62,10 +63,10 @@ class AttentionHeatmap(CourseWidget):
     selected = traitlets.Int(-1).tag(sync=True)
 
     def __init__(self, q, k, mask=None, labels: Sequence | None = None, rotated: bool = False):
-        queries, keys = check_queries_and_keys(q, k)
+        queries, keys = _check_queries_and_keys(q, k)
         B, H, T, dh = queries.shape
-        allowed = np.ones((T, T), bool) if mask is None else check_mask(mask, T)
-        shown = check_position_labels(labels, (B, H, T, T))
+        allowed = np.ones((T, T), bool) if mask is None else _check_mask(mask, T)
+        shown = _check_position_labels(labels, (B, H, T, T))
         scores = _scores(queries, keys)
         cell = sizes.cell_width(sizes.formatted(np.append(scores, T), _DECIMALS))
         header = sizes.header_width(sizes.labels_of(shown, ["i"]))
@@ -93,18 +94,15 @@ class AttentionHeatmap(CourseWidget):
 
     @traitlets.validate("batch", "head")
     def _check_picked(self, proposal):
-        name, value = proposal["trait"].name, proposal["value"]
-        size = self.shape[("batch", "head").index(name)]
-        if not 0 <= value < size:
-            raise traitlets.TraitError(f"{name} must be 0 to {size - 1}, got {value}")
-        return value
+        name = proposal["trait"].name
+        return check_picked(name, proposal["value"], self.shape[("batch", "head").index(name)])
 
     def describe(self) -> str:
         B, H, T, _ = self.shape
         return f"P [{B},{H},{T},{T}] (B,H,T,T) {'after' if self.rotated else 'before'} RoPE"
 
 
-def check_queries_and_keys(q, k) -> tuple[np.ndarray, np.ndarray]:
+def _check_queries_and_keys(q, k) -> tuple[np.ndarray, np.ndarray]:
     """Return queries and keys as float64 arrays of one shape (B,H,T,dh).
 
     Raises: TypeError or ValueError unless they are that, with T*T cells and scores that can be shown.
@@ -128,7 +126,7 @@ def check_queries_and_keys(q, k) -> tuple[np.ndarray, np.ndarray]:
     return queries, keys
 
 
-def check_mask(mask, T: int) -> np.ndarray:
+def _check_mask(mask, T: int) -> np.ndarray:
     """Return the mask as a boolean array (T,T) that lets every query read something; raise if it is not."""
     array = np.asarray(mask)
     if array.dtype != bool:
@@ -143,7 +141,7 @@ def check_mask(mask, T: int) -> np.ndarray:
     return array
 
 
-def check_position_labels(labels: Sequence | None, shape: tuple[int, ...]) -> dict[str, list[list[str]]]:
+def _check_position_labels(labels: Sequence | None, shape: tuple[int, ...]) -> dict[str, list[list[str]]]:
     """Return the labels of the positions for queries and keys alike; `shape` is (B,H,T,T)."""
     return {} if labels is None else check_labels({"i": labels, "j": labels}, ["b", "h", "i", "j"], shape)
 

@@ -133,6 +133,13 @@ def check_selected(selected: int, size: int) -> int:
     return selected
 
 
+def check_picked(name: str, picked: int, size: int) -> int:
+    """Return an index on an axis of this size; raise TraitError, naming the trait, for anything else."""
+    if not 0 <= picked < size:
+        raise traitlets.TraitError(f"{name} must be 0 to {size - 1}, got {picked}")
+    return picked
+
+
 def size_name(axis: str) -> str:
     """An axis in the name of a shape, as the course writes it: "b" is B, "dh" is dh."""
     return axis.upper() if len(axis) == 1 else axis

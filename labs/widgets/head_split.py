@@ -11,6 +11,7 @@ from labs.widgets.base import (
     CourseWidget,
     check_decimals,
     check_labels,
+    check_picked,
     check_role,
     check_selected,
     check_values,
@@ -110,11 +111,7 @@ class HeadSplit(CourseWidget):
 
     @traitlets.validate("batch")
     def _check_batch(self, proposal):
-        if not 0 <= proposal["value"] < self.shape[0]:
-            raise traitlets.TraitError(
-                f"batch must be 0 to B-1 = {self.shape[0] - 1}, got {proposal['value']}"
-            )
-        return proposal["value"]
+        return check_picked("batch", proposal["value"], self.shape[0])
 
     def describe(self) -> str:
         B, T, D = self.shape

@@ -8,7 +8,7 @@ import traitlets
 from labs.llm.model import ModelConfig, check_params, forward
 from labs.llm.shapes import as_ids
 from labs.widgets import modules, sizes
-from labs.widgets.base import MOST_CELLS, CourseWidget
+from labs.widgets.base import MOST_CELLS, CourseWidget, check_picked
 
 #: A page carries every parameter: larger models make it slow to load.
 MOST_PARAMS = 8192
@@ -105,11 +105,8 @@ class MaskExplorer(CourseWidget):
 
     @traitlets.validate("batch", "head")
     def _check_picked(self, proposal):
-        name, value = proposal["trait"].name, proposal["value"]
-        size = self.shape[("batch", "head").index(name)]
-        if not 0 <= value < size:
-            raise traitlets.TraitError(f"{name} must be 0 to {size - 1}, got {value}")
-        return value
+        name = proposal["trait"].name
+        return check_picked(name, proposal["value"], self.shape[("batch", "head").index(name)])
 
     @traitlets.validate("padding")
     def _check_padding(self, proposal):

@@ -28,8 +28,24 @@ function title({ B, H, T, rotated, texts }) {
   return [tensorTitle(tensor), ", ", rotated ? texts.after_rope : texts.before_rope];
 }
 
+/** The elements of the widget, those by name that are filled later. */
+function frame(state) {
+  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+  const parts = {
+    pickers: part("div", "labs-controls"),
+    axes: part("div", "labs-controls"),
+    matrices: part("div", "labs-pairs"),
+    verdict: part("p", "labs-verdict"),
+    status: element("p", { class: "labs-status", role: "status" }),
+    steps: part("div", "labs-steps", part("p", "labs-nothing", state.texts.nothing_selected)),
+  };
+  const heading = part("p", "labs-title", ...title(state));
+  parts.root = part("div", "labs-root labs-heatmap", heading, ...Object.values(parts));
+  return parts;
+}
+
 /** The controls: what the reader does changes the model, `update(state)` shows what the model says. */
-function addControls(pickers, axes, state, model) {
+function addControls({ pickers, axes }, state, model) {
   const { B, H, labels, words, texts } = state;
   const leading = { axes: ["b", "h"], shape: [B, H], labels, words };
   const indices = indexChoices(pickers, leading, ["batch", "head"], model);
@@ -64,17 +80,8 @@ function render({ model, el }) {
   let state = readModel(model);
   let pointed = -1; // under the pointer or focused: known to this view alone
 
-  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
-  const pickers = part("div", "labs-controls");
-  const axes = part("div", "labs-controls");
-  const matrices = part("div", "labs-pairs");
-  const verdict = part("p", "labs-verdict");
-  const status = element("p", { class: "labs-status", role: "status" });
-  const nothing = part("p", "labs-nothing", state.texts.nothing_selected);
-  const steps = part("div", "labs-steps", nothing);
-  const root = part("div", "labs-root labs-heatmap", part("p", "labs-title", ...title(state)));
-  root.append(pickers, axes, matrices, verdict, status, steps);
-  el.append(root);
+  const parts = frame(state);
+  el.append(parts.root);
 
   const handlers = {
     point(id) {
@@ -84,19 +91,19 @@ function render({ model, el }) {
     },
     select: (id) => save(model, { selected: id }),
   };
-  const controls = addControls(pickers, axes, state, model);
-  const grids = allSpecs(state, pointed).map((spec) => tensorGrid(matrices, spec, handlers));
-  const [scoreStep, weightStep] = [addStep(steps), addStep(steps)];
-  const text = fold(root, state.texts.as_text);
+  const controls = addControls(parts, state, model);
+  const grids = allSpecs(state, pointed).map((spec) => tensorGrid(parts.matrices, spec, handlers));
+  const [scoreStep, weightStep] = [addStep(parts.steps), addStep(parts.steps)];
+  const text = fold(parts.root, state.texts.as_text);
 
   function drawStatus() {
     const shown = pointed >= 0 ? pointed : state.selected;
-    setText(status, shown >= 0 ? cellSentence(state, shown) : state.texts.hint);
+    setText(parts.status, shown >= 0 ? cellSentence(state, shown) : state.texts.hint);
   }
 
   /** The steps behind the selected entry; returns their tables. */
   function drawSteps() {
-    steps.classList.toggle("labs-empty", state.selected < 0);
+    parts.steps.classList.toggle("labs-empty", state.selected < 0);
     if (state.selected < 0) return [];
     const { score, weight } = entryDetails(state);
     scoreStep.update(score);
@@ -109,8 +116,8 @@ function render({ model, el }) {
     const specs = allSpecs(state, pointed);
     grids.forEach((grid, index) => grid.update(specs[index]));
     controls.update(state);
-    setText(verdict, axisVerdict(state));
-    verdict.classList.toggle("labs-is-wrong", state.axis !== "keys");
+    setText(parts.verdict, axisVerdict(state));
+    parts.verdict.classList.toggle("labs-is-wrong", state.axis !== "keys");
     text.update([...specs, ...drawSteps()].map(textTable).join("\n\n"));
     drawStatus();
   });
@@ -121,7 +128,7 @@ function render({ model, el }) {
     ignore();
     draw.cancel();
     for (const grid of grids) grid.destroy();
-    root.remove();
+    parts.root.remove();
   };
 }
 

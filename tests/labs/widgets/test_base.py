@@ -100,3 +100,10 @@ def test_decimals_refused(decimals):
 def test_selected_refused(selected):
     with pytest.raises(traitlets.TraitError, match="from 0 to 5"):
         base.check_selected(selected, 6)
+
+
+@pytest.mark.parametrize("picked", [-1, 2])
+def test_picked_refused(picked):
+    assert base.check_picked("head", 1, 2) == 1
+    with pytest.raises(traitlets.TraitError, match=f"head must be 0 to 1, got {picked}"):
+        base.check_picked("head", picked, 2)

@@ -64,7 +64,7 @@ def test_selecting_a_number_brings_its_batch(widget):
 def test_traits_refused(widget):
     with pytest.raises(traitlets.TraitError, match="from 0 to 79"):
         widget.selected = 80
-    with pytest.raises(traitlets.TraitError, match="batch must be 0 to B-1 = 1, got 2"):
+    with pytest.raises(traitlets.TraitError, match="batch must be 0 to 1, got 2"):
         widget.batch = 2
 
 
