@@ -45,6 +45,12 @@ export function allowedPairs({ causal, padded, flipped, T }) {
   return range(T * T).map((id) => rule(Math.floor(id / T), id % T) !== flipped.includes(id));
 }
 
+/** The entries turned over after the reader has chosen one, or has chosen none (-1). */
+export function turnOver(flipped, id) {
+  if (id < 0) return flipped;
+  return flipped.includes(id) ? flipped.filter((each) => each !== id) : [...flipped, id];
+}
+
 /** How far row i of two matrices with rows of this width is apart at most; NaN where a number is none. */
 function largestChange(now, before, i, width) {
   return Math.max(...range(width).map((n) => Math.abs(now[i * width + n] - before[i * width + n])));

@@ -1,7 +1,7 @@
 // The widget MaskExplorer: the model with one layer, live, under a mask that the reader makes.
 import { element, fill, onFrame, setAttribute, setText } from "./dom.js";
 import { leakVerdict, leaking, logitSentence, maskSpecs, maskState, movedText, movedVerdict } from "./mask.js";
-import { outputSentence, pairSentence, positionWords, reportOf, resultSpecs, targetText } from "./mask.js";
+import { outputSentence, pairSentence, positionWords, reportOf, resultSpecs, targetText, turnOver } from "./mask.js";
 import { gridStyle, tensorGrid, textTable } from "./grid.js";
 import { range } from "./numbers.js";
 import { button, checkbox, fold, indexChoices, onChange, save, tensorTitle } from "./parts.js";
@@ -156,11 +156,7 @@ function render({ model, el }) {
       for (const grid of pairGrids) grid.mark([id]);
       say(pairSentence)(id);
     },
-    select(id) {
-      const flipped = model.get("flipped");
-      if (id < 0) return; // Escape: there is no selection to clear
-      save(model, { flipped: flipped.includes(id) ? flipped.filter((each) => each !== id) : [...flipped, id] });
-    },
+    select: (id) => save(model, { flipped: turnOver(model.get("flipped"), id) }),
   };
   const pairGrids = pairSpecs(state, pointed).map((spec) => tensorGrid(parts.pairs, spec, pairHandlers));
   const sentences = [outputSentence, logitSentence];

@@ -171,6 +171,13 @@ def test_batch_and_head(show, widget):
     page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
     check_numbers(page, causal_mask(5), batch=1, head=1)
     expect(page.get_by_label("token at position 2 “u”")).to_have_value("u")
+    page.get_by_label("token at position 4").select_option("s")
+    page.get_by_label("padding at position 3").check()
+    ids, mask = IDS.copy(), causal_mask(5)
+    ids[1, 4], mask[3:, 3] = tiny.VOCABULARY.index("s"), False
+    check_numbers(page, mask, ids, batch=1, head=1)
+    page.get_by_role("group", name="batch").get_by_role("radio", name="0").check()
+    check_numbers(page, causal_mask(5), head=1)  # the other text has not changed
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])

@@ -74,6 +74,12 @@ def test_single_entries_are_turned_over_both_ways(call):
     assert (allowed(call, flipped=[4, 16]) == expected).all()
 
 
+def test_choosing_an_entry_again_puts_it_back(call):
+    assert call("turnOver", [3], 7) == [3, 7]
+    assert call("turnOver", [3, 7], 3) == [7]
+    assert call("turnOver", [3], -1) == [3]
+
+
 # ---- what is shown ----
 
 
