@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Verdict, judge
+from labs.exercises.verdict import Case, Verdict, judge
 from labs.llm.model import attention
 from labs.llm.ops import softmax
 
@@ -37,77 +37,91 @@ def check_pencil(
 
 
 def check_scores(my_scores: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
-    """Judge a function that scores queries (B,H,Tq,dh) against keys (B,H,Tk,dh), on sizes that all differ."""
-    q, k, _ = _example()
-    dots = q @ k.swapaxes(-1, -2)
-    reshaped = q @ k.reshape(3, 4, 6, 7)
+    """Judge a function that scores queries (B,H,Tq,dh) against keys (B,H,Tk,dh), for any sizes."""
     return judge(
         my_scores,
-        (q, k),
-        given="q of shape (3, 4, 5, 6) and k of shape (3, 4, 7, 6)",
-        expected=dots / np.sqrt(6),
-        traps={
-            "The dot products are right. Now divide them by sqrt(dh).": dots,
-            "The dot products are right. Divide by sqrt(dh), not by dh.": dots / 6,
-            "A reshape does not turn K: swap its last two axes.": reshaped / np.sqrt(6),
-            "K is not turned by a reshape. And look at the division, too.": reshaped / 6,
-            "K is not turned by a reshape. And the division is missing.": reshaped,
-        },
-        hint="Entry (0, 0, 1, 2) should be q[0, 0, 1] @ k[0, 0, 2] / sqrt(6).",
+        *(_scores_case(q, k) for q, k, _ in _examples()),
+        call="check_scores(my_scores)",
         praise="Every pair is scored, for any number of queries and keys.",
         rtol=RTOL,
     )
 
 
+def _scores_case(q: np.ndarray, k: np.ndarray) -> Case:
+    B, H, Tk, dh = k.shape
+    dots = q @ k.swapaxes(-1, -2)
+    reshaped = q @ k.reshape(B, H, dh, Tk)
+    return Case(
+        (q, k),
+        given=f"q of shape {q.shape} and k of shape {k.shape}",
+        expected=dots / np.sqrt(dh),
+        traps={
+            "The dot products are right. Now divide them by sqrt(dh).": dots,
+            "The dot products are right. Divide by sqrt(dh), not by dh.": dots / dh,
+            "A reshape does not turn K: swap its last two axes.": reshaped / np.sqrt(dh),
+            "K is not turned by a reshape. And look at the division, too.": reshaped / dh,
+            "K is not turned by a reshape. And the division is missing.": reshaped,
+        },
+        hint=f"Entry (0, 0, 1, 2) should be q[0, 0, 1] @ k[0, 0, 2] / sqrt({dh}).",
+    )
+
+
 def check_softmax(my_softmax: Callable[[np.ndarray], np.ndarray]) -> Verdict:
-    """Judge a softmax along the last axis, first on scores of ordinary size and then on very large ones."""
-    q, k, _ = _example()
-    scores = q @ k.swapaxes(-1, -2)
-    words = {
-        "given": "scores of shape (3, 4, 5, 7)",
-        "praise": "Rows add up to one, at any size of the scores.",
-    }
-    verdict = judge(
+    """Judge a softmax along the last axis: for scores of any number of axes, then for very large ones."""
+    rng = np.random.default_rng(2)
+    scores = rng.normal(scale=2.5, size=(3, 4, 5, 7))
+    # rows far apart: a single largest score for all of them lets the low rows underflow
+    offsets = np.array([1000.0, -1000.0, 5000.0, 0.0, -5000.0])[:, np.newaxis]
+    return judge(
         my_softmax,
+        _softmax_case(scores),
+        _softmax_case(rng.normal(scale=2.5, size=(2, 6, 9))),
+        Case(
+            (scores + offsets,),
+            given="scores of some thousands",
+            expected=softmax(scores),
+            hint="Subtract from each row its own largest score first.",
+        ),
+        call="check_softmax(my_softmax)",
+        praise="Rows add up to one, at any size of the scores.",
+        rtol=RTOL,
+    )
+
+
+def _softmax_case(scores: np.ndarray) -> Case:
+    return Case(
         (scores,),
+        given=f"scores of shape {scores.shape}",
         expected=softmax(scores),
         traps={
             "It runs along the queries. Sum over the last axis.": softmax(scores, axis=-2),
-            "It runs along the heads. Sum over the last axis.": softmax(scores, axis=1),
+            "It runs along the heads. Sum over the last axis.": softmax(scores, axis=-3),
             "One sum over everything. Each row has its own.": softmax(scores.ravel()).reshape(scores.shape),
             "These are the powers. Divide each row by its sum.": np.exp(scores),
         },
         hint="Each row should be exp(row) / exp(row).sum().",
-        rtol=RTOL,
-        **words,
     )
-    if not verdict.passed:
-        return verdict
-    # rows far apart: a single largest score for all of them lets the low rows underflow
-    large = scores + np.array([1000.0, -1000.0, 5000.0, 0.0, -5000.0])[:, np.newaxis]
-    with np.errstate(all="ignore"):  # a softmax that overflows gets a hint, not a warning
-        return judge(
-            my_softmax,
-            (large,),
-            expected=softmax(scores),
-            traps={},
-            hint="Scores of ordinary size work; scores of some thousands do not. "
-            "Subtract from each row its own largest score first.",
-            rtol=RTOL,
-            **words,
-        )
 
 
 def check_attention(my_attention: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
-    """Judge attention without a mask: q (B,H,Tq,dh), k and v (B,H,Tk,dh), on sizes that all differ."""
-    q, k, v = _example()
-    dots = q @ k.swapaxes(-1, -2)
-    scores = dots / np.sqrt(6)
+    """Judge attention without a mask, for any sizes of q (B,H,Tq,dh), and k and v (B,H,Tk,dh)."""
     return judge(
         my_attention,
+        *(_attention_case(*example) for example in _examples()),
+        call="check_attention(my_attention)",
+        praise="Scores, shares, values: all of attention but the mask.",
+        rtol=RTOL,
+    )
+
+
+def _attention_case(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Case:
+    Tq, Tk, dh = q.shape[2], k.shape[2], k.shape[3]
+    dots = q @ k.swapaxes(-1, -2)
+    scores = dots / np.sqrt(dh)
+    return Case(
         (q, k, v),
-        given="q of shape (3, 4, 5, 6), k and v of shape (3, 4, 7, 6)",
-        expected=attention(q, k, v, np.ones((5, 7), dtype=bool))[0],
+        given=f"q of shape {q.shape}, k and v of shape {k.shape}",
+        expected=attention(q, k, v, np.ones((Tq, Tk), dtype=bool))[0],
         traps={
             "The division by sqrt(dh) is missing.": softmax(dots) @ v,
             "The softmax runs along the queries. It belongs along the keys.": softmax(scores, axis=-2) @ v,
@@ -115,14 +129,14 @@ def check_attention(my_attention: Callable[[np.ndarray, np.ndarray, np.ndarray],
             "The softmax is missing: these are the scores times the values.": scores @ v,
             "This reads the keys. Read the values.": softmax(scores) @ k,
         },
-        hint="Row 1 of head 0 should be softmax(q[0, 0, 1] @ k[0, 0].T / sqrt(6)) @ v[0, 0].",
-        praise="Scores, shares, values: all of attention but the mask.",
-        rtol=RTOL,
+        hint=f"Row 1 of head 0 should be softmax(q[0, 0, 1] @ k[0, 0].T / sqrt({dh})) @ v[0, 0].",
     )
 
 
-def _example() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries, keys and values of sizes that are all different: B=3, H=4, Tq=5, Tk=7, dh=6."""
+def _examples() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Queries, keys and values, for two sets of sizes (B, H, Tq, Tk, dh) that all differ."""
     rng = np.random.default_rng(2)
-    q, k, v = (rng.standard_normal((3, 4, T, 6)) for T in (5, 7, 7))
-    return q, k, v
+    return [
+        tuple(rng.standard_normal((B, H, T, dh)) for T in (Tq, Tk, Tk))
+        for B, H, Tq, Tk, dh in ((3, 4, 5, 7, 6), (2, 3, 9, 4, 8))
+    ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Verdict, answer, judge
+from labs.exercises.verdict import Case, Verdict, judge
 from labs.llm.model import causal_mask
 from labs.llm.ops import softmax
 
@@ -35,20 +35,34 @@ def check_pencil(shares: Sequence[float] | None, read: float | None) -> Verdict:
 
 
 def check_weights(my_weights: Callable[[np.ndarray], np.ndarray]) -> Verdict:
-    """Judge causal attention weights from scores (B,H,T,T), first ordinary ones, then with a huge future."""
-    scores = np.random.default_rng(3).standard_normal((3, 4, 5, 5))
+    """Judge causal attention weights from scores (B,H,T,T), for any sizes, then with a huge future."""
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal((3, 4, 5, 5))
     mask = causal_mask(5)
-    right = softmax(np.where(mask, scores, -np.inf))
-    strict = np.tri(5, k=-1, dtype=bool)
-    strict[0, 0] = True
-    words = {
-        "given": "scores of shape (3, 4, 5, 5)",
-        "praise": "Nothing of the future, and rows add up to one.",
-    }
-    verdict = judge(
+    return judge(
         my_weights,
+        _weights_case(scores),
+        _weights_case(rng.standard_normal((2, 6, 8, 8))),
+        Case(
+            (np.where(mask, scores, 5000.0),),
+            given="forbidden scores of some thousands",
+            expected=softmax(np.where(mask, scores, -np.inf)),
+            hint="Put -inf in their place before the softmax.",
+        ),
+        call="check_weights(my_weights)",
+        praise="Nothing of the future, and rows add up to one.",
+        rtol=RTOL,
+    )
+
+
+def _weights_case(scores: np.ndarray) -> Case:
+    mask = causal_mask(scores.shape[-1])
+    strict = np.tri(scores.shape[-1], k=-1, dtype=bool)
+    strict[0, 0] = True
+    return Case(
         (scores,),
-        expected=right,
+        given=f"scores of shape {scores.shape}",
+        expected=softmax(np.where(mask, scores, -np.inf)),
         traps={
             "Rows do not add up to one: the forbidden scores were part of the sum. "
             "Mask the scores before the softmax.": softmax(scores) * mask,
@@ -64,71 +78,62 @@ def check_weights(my_weights: Callable[[np.ndarray], np.ndarray]) -> Verdict:
             ),
         },
         hint="Row i should be the softmax of its first i + 1 scores, and zero after that.",
-        rtol=RTOL,
-        **words,
     )
-    if not verdict.passed:
-        return verdict
-    with np.errstate(all="ignore"):  # what overflows gets a hint, not a warning
-        return judge(
-            my_weights,
-            (np.where(mask, scores, 5000.0),),
-            expected=right,
-            traps={},
-            hint="Ordinary scores work; forbidden scores of some thousands do not. "
-            "Put -inf in their place before the softmax.",
-            rtol=RTOL,
-            **words,
-        )
 
 
 def check_mask(my_mask: Callable[[int], np.ndarray]) -> Verdict:
     """Judge a function that makes the causal mask (T,T) for any T."""
-    right = causal_mask(7)
-    return _judge_mask(
+    return judge(
         my_mask,
-        (7,),
-        given="T = 7",
+        _mask_case(7),
+        _mask_case(4),
+        call="check_mask(my_mask)",
+        praise="Row i allows columns 0 to i, for any T.",
+    )
+
+
+def _mask_case(T: int) -> Case:
+    right = causal_mask(T)
+    return Case(
+        (T,),
+        given=f"T = {T}",
         expected=right,
         traps={
             "It is transposed: row i is the reader, column j what is read, and j <= i.": right.T,
-            "A position may read itself: j <= i, not j < i.": np.tri(7, k=-1, dtype=bool),
-            "One too many: position i reads i + 1, which is its answer.": np.tri(7, k=1, dtype=bool),
+            "A position may read itself: j <= i, not j < i.": np.tri(T, k=-1, dtype=bool),
+            "One too many: position i reads i + 1, which is its answer.": np.tri(T, k=1, dtype=bool),
             "True should stand where reading is allowed; here it stands where it is forbidden.": ~right,
             "This is M, to be added to scores. Return the boolean mask.": np.where(right, 0.0, -np.inf),
         },
         hint="Row 2 should be true in columns 0, 1 and 2.",
-        praise="Row i allows columns 0 to i, for any T.",
     )
 
 
 def check_padding_mask(my_padding_mask: Callable[[np.ndarray, int], np.ndarray]) -> Verdict:
     """Judge a function that makes causal masks (B,1,T,T) for texts of these lengths, padded on the right."""
-    lengths = np.array([7, 3, 5])
-    real = np.arange(7) < lengths[:, np.newaxis]
-    keys, queries = real[:, np.newaxis, np.newaxis, :], real[:, np.newaxis, :, np.newaxis]
-    return _judge_mask(
+    return judge(
         my_padding_mask,
-        (lengths, 7),
-        given="lengths [7 3 5] and T = 7",
-        expected=causal_mask(7) & keys,
-        traps={
-            "The causal half is missing.": np.broadcast_to(keys, (3, 1, 7, 7)),
-            "The padding half is missing.": np.broadcast_to(causal_mask(7), (3, 1, 7, 7)),
-            "Padding belongs to the axis that is read, the last one. This empties rows.": causal_mask(7)
-            & queries,
-            "Both conditions have to hold: combine with &.": causal_mask(7) | keys,
-        },
-        hint="In text 1, row 6 should be true in columns 0, 1 and 2.",
+        _padding_case(np.array([7, 3, 5]), T=7),
+        _padding_case(np.array([4, 3, 6, 1]), T=8),  # no text is T long
+        call="check_padding_mask(my_padding_mask)",
         praise="Causal, and nobody reads padding; no row is empty.",
     )
 
 
-def _judge_mask(function: Callable, arguments: Sequence[np.ndarray | int], **words) -> Verdict:
-    """Judge a function that makes a mask: the right entries, and boolean ones."""
-    verdict = judge(function, arguments, **words)
-    if verdict.passed and answer(function, *arguments).dtype != bool:
-        return Verdict(
-            False, "Ones and zeros in the right places; make them boolean, as attention wants them."
-        )
-    return verdict
+def _padding_case(lengths: np.ndarray, T: int) -> Case:
+    B = len(lengths)
+    real = np.arange(T) < lengths[:, np.newaxis]
+    keys, queries = real[:, np.newaxis, np.newaxis, :], real[:, np.newaxis, :, np.newaxis]
+    return Case(
+        (lengths, T),
+        given=f"lengths {lengths} and T = {T}",
+        expected=causal_mask(T) & keys,
+        traps={
+            "The causal half is missing.": np.broadcast_to(keys, (B, 1, T, T)),
+            "The padding half is missing.": np.broadcast_to(causal_mask(T), (B, 1, T, T)),
+            "Padding belongs to the axis that is read, the last one. This empties rows.": causal_mask(T)
+            & queries,
+            "Both conditions have to hold: combine with &.": causal_mask(T) | keys,
+        },
+        hint=f"In text 1, row {T - 1} should be true in columns 0, 1 and 2.",
+    )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Verdict, judge
+from labs.exercises.verdict import Case, Verdict, judge
 from labs.llm import model
 from labs.llm.model import ModelConfig
 from labs.llm.ops import linear, rms_norm, softmax
@@ -52,15 +52,25 @@ def check_pencil(
 
 def check_block(my_block: Callable[[np.ndarray, Part, Part, Part, Part], np.ndarray]) -> Verdict:
     """Judge how my_block(x, norm_1, attend, norm_2, feed_forward) puts its four parts together, pre-norm."""
-    x, norm_1, attend, norm_2, feed_forward = _block_example()
+    rng = np.random.default_rng(9)
+    return judge(
+        my_block,
+        _block_case(rng.normal(size=(3, 7, 24)), *_parts(ModelConfig(11, d_model=24, n_heads=4, d_ff=20))),
+        _block_case(rng.normal(size=(2, 5, 18)), *_parts(ModelConfig(13, d_model=18, n_heads=3, d_ff=25))),
+        call="check_block(my_block)",
+        praise="Two sums, and each branch reads a normalised copy.",
+        rtol=RTOL,
+    )
+
+
+def _block_case(x: np.ndarray, norm_1: Part, attend: Part, norm_2: Part, feed_forward: Part) -> Case:
     z = norm_1(x)
     r = x + attend(z)
     read = feed_forward(norm_2(r))
     post = norm_1(x + attend(x))
-    return judge(
-        my_block,
+    return Case(
         (x, norm_1, attend, norm_2, feed_forward),
-        given="x of shape (3, 7, 24) and the four parts",
+        given=f"x of shape {x.shape} and the four parts",
         expected=r + read,
         traps={
             "The first sum starts from the normalised stream: it should start from x.": (
@@ -86,22 +96,37 @@ def check_block(my_block: Callable[[np.ndarray, Part, Part, Part, Part], np.ndar
             ),
         },
         hint="r = x + attention of the normalised x; y = r + feed-forward of the normalised r.",
-        praise="Two sums, and each branch reads a normalised copy.",
-        rtol=RTOL,
     )
 
 
 def check_surprises(my_surprises: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
-    """Judge the surprise at each target, (B,T) in nats: for ordinary logits, then for very large ones."""
+    """Judge the surprise at each target, (B,T) in nats: for any sizes, then for very large logits."""
     rng = np.random.default_rng(7)
     logits, targets = rng.normal(size=(3, 5, 6)), rng.integers(6, size=(3, 5))
+    large = 1000 * logits + 5000
+    return judge(
+        my_surprises,
+        _surprises_case(logits, targets),
+        _surprises_case(rng.normal(size=(2, 7, 9)), rng.integers(9, size=(2, 7))),
+        Case(
+            (large, targets),
+            given="logits of some thousands",
+            expected=_surprises(large, targets),
+            hint="Subtract the largest logit first, and take the logarithm of the sum instead of the chance: "
+            "a chance can underflow to zero.",
+        ),
+        call="check_surprises(my_surprises)",
+        praise="Every target has its surprise, at any size of the logits.",
+        rtol=RTOL,
+    )
+
+
+def _surprises_case(logits: np.ndarray, targets: np.ndarray) -> Case:
     right = _surprises(logits, targets)
     p = softmax(logits)
-    words = {"given": "logits of shape (3, 5, 6) and targets of shape (3, 5)", "rtol": RTOL}
-    words["praise"] = "Every target has its surprise, at any size of the logits."
-    verdict = judge(
-        my_surprises,
+    return Case(
         (logits, targets),
+        given=f"logits of shape {logits.shape} and targets of shape {targets.shape}",
         expected=right,
         traps={
             "The minus is missing: a chance below one has a surprise above zero.": -right,
@@ -116,31 +141,31 @@ def check_surprises(my_surprises: Callable[[np.ndarray, np.ndarray], np.ndarray]
             "Each position has its own surprise: do not average yet.": np.full_like(right, right.mean()),
         },
         hint="At position (1, 2): minus the logarithm of softmax(logits[1, 2])[targets[1, 2]].",
-        **words,
     )
-    if not verdict.passed:
-        return verdict
-    large = 1000 * logits + 5000
-    with np.errstate(all="ignore"):  # an overflow gets a hint, not a warning
-        return judge(
-            my_surprises,
-            (large, targets),
-            expected=_surprises(large, targets),
-            traps={},
-            hint="Ordinary logits work; logits of some thousands do not. Subtract the largest logit first, "
-            "and take the logarithm of the sum instead of the chance: a chance can underflow to zero.",
-            **words,
-        )
 
 
 def check_forward(
     my_forward: Callable[[Mapping[str, np.ndarray], np.ndarray, ModelConfig], np.ndarray],
 ) -> Verdict:
-    """Judge a whole model, my_forward(params, ids, config) -> logits, with three layers."""
-    config = ModelConfig(11, d_model=24, n_heads=4, n_layers=3, d_ff=20, norm_eps=0.1)
-    params, ids = _params(config), np.random.default_rng(8).integers(11, size=(3, 7))
-    right = model.forward(params, ids, config)[0]
-    y = model.forward(params, ids, config)[1].final_norm.x  # the stream after the last block
+    """Judge a whole model, my_forward(params, ids, config) -> logits, with three layers and with four."""
+    rng = np.random.default_rng(8)
+    three = ModelConfig(11, d_model=24, n_heads=4, n_layers=3, d_ff=20, norm_eps=0.1)
+    four = ModelConfig(13, d_model=18, n_heads=3, n_layers=4, d_ff=25, norm_eps=0.2, rope_base=300.0)
+    return judge(
+        my_forward,
+        _forward_case(three, rng.integers(three.vocab_size, size=(3, 7))),
+        _forward_case(four, rng.integers(four.vocab_size, size=(2, 5))),
+        call="check_forward(my_forward)",
+        praise="From ids to logits, for any number of layers.",
+        rtol=RTOL,
+    )
+
+
+def _forward_case(config: ModelConfig, ids: np.ndarray) -> Case:
+    params = _params(config)
+    right, cache = model.forward(params, ids, config)
+    y = cache.final_norm.x  # the stream after the last block
+    layers = range(config.n_layers)
 
     def logits(layers: Sequence[int], eps: float = config.norm_eps) -> np.ndarray:
         """The model with these layers' weights, one after the other."""
@@ -149,28 +174,26 @@ def check_forward(
             x, _ = model.block(x, model.block_weights(params, l), config)
         return linear(rms_norm(x, params["final_norm"], eps=eps)[0], params["unembedding"])[0]
 
-    return judge(
-        my_forward,
+    return Case(
         (params, ids, config),
-        given="ids of shape (3, 7) and a model of three layers",
+        given=f"ids of shape {ids.shape} and a model of {config.n_layers} layers",
         expected=right,
         traps={
             "Only the first block is there: go through all config.n_layers of them.": logits([0]),
-            "Every layer uses the weights of layer 0: each has its own.": logits([0, 0, 0]),
-            "The layers run in the wrong order.": logits([2, 1, 0]),
-            "Every layer reads the embeddings: it should read what the layer before it gave.": logits([2]),
+            "Every layer uses the weights of layer 0: each has its own.": logits([0 for _ in layers]),
+            "The layers run in the wrong order.": logits(layers[::-1]),
+            "Every layer reads the embeddings: it should read what the layer before it gave.": (
+                logits(layers[-1:])
+            ),
             "The final norm is missing.": y @ params["unembedding"],
-            "The final norm should use config.norm_eps.": logits([0, 1, 2], eps=1e-5),
+            "The final norm should use config.norm_eps.": logits(layers, eps=1e-5),
         },
         hint="Embedding, then block after block, then the final norm, then the unembedding.",
-        praise="From ids to logits, for any number of layers.",
-        rtol=RTOL,
     )
 
 
-def _block_example() -> tuple[np.ndarray, Part, Part, Part, Part]:
-    """x (3,7,24) and the four parts of a real block; the gains of the two norms are not one and differ."""
-    config = ModelConfig(11, d_model=24, n_heads=4, d_ff=20)
+def _parts(config: ModelConfig) -> tuple[Part, Part, Part, Part]:
+    """The four parts of a real block; the gains of the two norms are not one and differ."""
     w = model.block_weights(_params(config), 0)
 
     def attend(z: np.ndarray) -> np.ndarray:
@@ -179,7 +202,6 @@ def _block_example() -> tuple[np.ndarray, Part, Part, Part, Part]:
         return model.merge_heads(o) @ w.wo
 
     return (
-        np.random.default_rng(9).normal(size=(3, 7, 24)),
         lambda x: rms_norm(x, w.attn_norm)[0],
         attend,
         lambda r: rms_norm(r, w.ffn_norm)[0],

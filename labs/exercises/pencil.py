@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.exercises.verdict import Verdict
+from labs.exercises.verdict import Verdict, shown
 
 #: Numbers rounded to two decimals are right.
 ROUNDING = 0.0051
@@ -16,7 +16,7 @@ class Line(NamedTuple):
 
     given: float | Sequence[float] | None  # None: not yet filled in
     expected: np.ndarray | float
-    traps: Mapping[str, np.ndarray | float] = {}
+    traps: Mapping[str, np.ndarray | Sequence[float] | float] = {}
 
 
 def judge_numbers(lines: Mapping[str, Line], praise: str) -> Verdict:
@@ -36,16 +36,33 @@ def _problem(line: Line) -> str:
     expected = np.asarray(line.expected, dtype=float)
     if line.given is None:
         return f"still open; {_count(expected)} is expected."
-    try:
-        given = np.asarray(line.given, dtype=float)
-    except (TypeError, ValueError):
-        return f"numbers are expected, got {line.given!r}."
+    given = _typed(line.given)
+    if given is None:
+        return f"numbers are expected, got {shown(line.given)}."
     if given.shape != expected.shape:
         return f"{_count(expected)} is expected, got {_count(given)}."
     if _close(given, expected):
         return ""
     hint = next((text for text, wrong in line.traps.items() if _close(given, np.asarray(wrong))), "")
     return f"not these numbers. {hint}".rstrip()
+
+
+def _typed(given: object) -> np.ndarray | None:
+    """What a reader typed, as floats; None for anything but real numbers that a float can hold.
+
+    Fractions and decimals are numbers. Text, dates, truth values, complex numbers and None in a list are not,
+    although NumPy would make floats of them; nor is a masked array, whose hidden entries would count.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        return None
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "iufO" or any(entry is None for entry in array.flat):
+            return None
+        with np.errstate(all="ignore"):  # an extended float may be too large: infinity is a wrong number
+            return array.astype(float)
+    except Exception:  # ragged lists, too large integers, and whatever an object does when it is asked
+        return None
 
 
 def _close(given: np.ndarray, target: np.ndarray) -> bool:
@@ -57,5 +74,5 @@ def _count(array: np.ndarray) -> str:
     if array.ndim == 0:
         return "one number"
     if array.ndim == 1:
-        return f"a list of {array.size} numbers"
+        return f"a list of {array.size} number" + ("" if array.size == 1 else "s")
     return "a table of " + " × ".join(map(str, array.shape)) + " numbers"

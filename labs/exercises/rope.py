@@ -1,10 +1,11 @@
 """Checks for the exercises of chapter 5: the table of angles, the rotation, and the half-split layout."""
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
-from labs.exercises.verdict import Verdict, judge
+from labs.exercises.verdict import Case, Verdict, judge
 from labs.llm.model import rope
 
 #: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
@@ -13,13 +14,22 @@ RTOL = 1e-9
 
 def check_angles(angles: Callable[[int, int, float], np.ndarray]) -> Verdict:
     """Judge a function that gives the angle of each position and pair, (T,dh/2), in radians."""
-    T, dh, base = 7, 6, 50.0
-    t, r = np.arange(T)[:, np.newaxis], np.arange(dh // 2)
-    expected = t * base ** (-2 * r / dh)
     return judge(
         angles,
+        _angles_case(T=7, dh=6, base=50.0),
+        _angles_case(T=9, dh=10, base=300.0),
+        call="check_angles(my_angles)",
+        praise="Every position and pair has its angle.",
+        rtol=RTOL,
+    )
+
+
+def _angles_case(T: int, dh: int, base: float) -> Case:
+    t, r = np.arange(T)[:, np.newaxis], np.arange(dh // 2)
+    expected = t * base ** (-2 * r / dh)
+    return Case(
         (T, dh, base),
-        given="T=7, dh=6 and base=50",
+        given=f"T={T}, dh={dh} and base={base:g}",
         expected=expected,
         traps={
             "Each pair slows down by base ** (-2 / dh): the 2 is missing.": t * base ** (-r / dh),
@@ -31,23 +41,32 @@ def check_angles(angles: Callable[[int, int, float], np.ndarray]) -> Verdict:
             "These are degrees; give radians.": np.degrees(expected),
         },
         hint="Row 1 should be base ** (-2 * r / dh), and row t should be t times row 1.",
-        praise="Every position and pair has its angle.",
-        rtol=RTOL,
     )
 
 
 def check_rotate(rotate: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
     """Judge a function that turns the pairs of x (...,T,dh) by angles (T,dh/2)."""
-    positions, frequencies = np.arange(1.0, 6.0), 10000.0 ** (-np.arange(0, 6, 2) / 6)
-    angles = np.outer(positions, frequencies)  # T=5, dh=6
-    x = np.random.default_rng(5).normal(size=(2, 3, 5, 6))  # B=2, H=3
+    rng = np.random.default_rng(5)
+    return judge(
+        rotate,
+        _rotate_case(rng.normal(size=(2, 3, 5, 6))),
+        _rotate_case(rng.normal(size=(4, 7, 8))),
+        call="check_rotate(my_rotate)",
+        praise="Every pair turns by its angle, and nothing is overwritten too early.",
+        rtol=RTOL,
+    )
+
+
+def _rotate_case(x: np.ndarray) -> Case:
+    T, dh = x.shape[-2:]
+    positions, frequencies = np.arange(1.0, T + 1), 10000.0 ** (-np.arange(0, dh, 2) / dh)
+    angles = np.outer(positions, frequencies)
     even, odd, cos, sin = x[..., 0::2], x[..., 1::2], np.cos(angles), np.sin(angles)
     turned_first = even * cos - odd * sin
     halves = _halves(rope(_neighbours(x), positions))
-    return judge(
-        rotate,
+    return Case(
         (x, angles),
-        given="x of shape (2, 3, 5, 6) and angles of shape (5, 3)",
+        given=f"x of shape {x.shape} and angles of shape {angles.shape}",
         expected=rope(x, positions),
         traps={
             "The second line reads numbers that the first has already overwritten: keep the old ones.": (
@@ -62,18 +81,26 @@ def check_rotate(rotate: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verd
             "A pair is two neighbours, 2r and 2r + 1; this pairs the halves, r and r + dh/2.": halves,
         },
         hint="For each pair: first * cos - second * sin, then first * sin + second * cos.",
-        praise="Every pair turns by its angle, and nothing is overwritten too early.",
-        rtol=RTOL,
     )
 
 
 def check_halves(to_halves: Callable[[np.ndarray], np.ndarray]) -> Verdict:
     """Judge a function that reorders the last axis from pairs (2r, 2r+1) to pairs (r, r + dh/2)."""
-    x = np.arange(3 * 5 * 8.0).reshape(3, 5, 8)  # dh=8: for dh=4 the order would be its own inverse
     return judge(
         to_halves,
+        _halves_case(3, 5, 8),  # for dh=4 the order would be its own inverse
+        _halves_case(7, 10),
+        call="check_halves(my_halves)",
+        praise="Each pair is now half the width apart.",
+    )
+
+
+def _halves_case(*shape: int) -> Case:
+    x = np.arange(prod(shape)).reshape(shape) + 0.1  # rounding to integers or to float32 shows
+    order = np.arange(shape[-1])
+    return Case(
         (x,),
-        given="x of shape (3, 5, 8)",
+        given=f"x of shape {shape}",
         expected=_halves(x),
         traps={
             "This is the way back, from halves to neighbours.": _neighbours(x),
@@ -82,8 +109,7 @@ def check_halves(to_halves: Callable[[np.ndarray], np.ndarray]) -> Verdict:
                 np.concatenate([x[..., 1::2], x[..., 0::2]], axis=-1)
             ),
         },
-        hint="Of 0 to 7 it should make 0, 2, 4, 6, 1, 3, 5, 7.",
-        praise="Each pair is now half the width apart.",
+        hint=f"Of 0 to {shape[-1] - 1} it should make {', '.join(map(str, _halves(order)))}.",
     )
 
 

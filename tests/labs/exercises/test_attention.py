@@ -89,6 +89,8 @@ def test_right_scores_are_accepted(my_scores):
         (lambda q, k: q @ k.swapaxes(-1, -2), "Now divide them by sqrt(dh)"),
         (lambda q, k: q @ k.swapaxes(-1, -2) / 6, "not by dh"),
         (lambda q, k: q @ k.swapaxes(-1, -2) / 2, "Entry (0, 0, 1, 2)"),  # works on the example only
+        (lambda q, k: q @ k.swapaxes(-1, -2) / 6**0.5, "not for q of shape (2, 3, 9, 8) and k"),
+        (lambda q, k: np.float32(swapped(q, k)), "digits: compute in float64"),
         (lambda q, k: k @ q.swapaxes(-1, -2) / 6**0.5, "the shape (3, 4, 5, 7); got (3, 4, 7, 5)"),
         (lambda q, k: q @ k.T, "stopped with ValueError"),
     ],
@@ -128,6 +130,7 @@ def without_maximum(x):
         (one_maximum_for_all, "Subtract from each row its own largest score"),
         (lambda x: ops.softmax(2 * x), "Each row should be"),
         (lambda x: by_formula(x)[..., :1], "the shape (3, 4, 5, 7); got (3, 4, 5, 1)"),
+        (lambda x: ops.softmax(x, axis=3), "but not for scores of shape (2, 6, 9)"),
     ],
 )
 def test_wrong_softmaxes_are_rejected_with_a_hint(my_softmax, hint):
@@ -143,7 +146,7 @@ def test_wrong_softmaxes_are_rejected_with_a_hint(my_softmax, hint):
     "my_attention",
     [
         all_of_it,
-        lambda q, k, v: model.attention(q, k, v, np.ones((5, 7), dtype=bool))[0],
+        lambda q, k, v: model.attention(q, k, v, np.ones((q.shape[2], k.shape[2]), dtype=bool))[0],
         lambda q, k, v: np.einsum("bhij,bhje->bhie", through_logarithms(row_by_row(q, k)), v),
     ],
 )
@@ -161,6 +164,10 @@ def test_right_attention_is_accepted(my_attention):
         (lambda q, k, v: swapped(q, k) @ v, "The softmax is missing"),
         (lambda q, k, v: by_formula(swapped(q, k)) @ k, "This reads the keys"),  # noqa: ARG005
         (lambda q, k, v: all_of_it(q, k[:, :1], v), "Row 1 of head 0"),
+        (
+            lambda q, k, v: model.attention(q, k, v, np.ones((5, 7), dtype=bool))[0],
+            "but not for q of shape (2, 3, 9, 8), k and v of shape (2, 3, 4, 8)",
+        ),
         (lambda q, k, v: by_formula(swapped(q, k)), "the shape (3, 4, 5, 6); got (3, 4, 5, 7)"),  # noqa: ARG005
     ],
 )

@@ -83,10 +83,14 @@ def strict(scores):
         (softmax, "There is no mask in it"),
         (lambda s: softmax(np.where(causal_mask(s.shape[-1]).T, s, -np.inf)), "It reads the future"),
         (strict, "A position may read itself"),
-        (divided_afterwards, "forbidden scores of some thousands do not"),
+        (divided_afterwards, "but not for forbidden scores of some thousands"),
         (lambda s: softmax(np.where(causal_mask(s.shape[-1]), s, -10)), "Row i should be"),
-        (lambda s: softmax(s + np.where(causal_mask(s.shape[-1]), 0, -1000)), "some thousands do not"),
+        (
+            lambda s: softmax(s + np.where(causal_mask(s.shape[-1]), 0, -1000)),
+            "but not for forbidden scores of some thousands",
+        ),
         (lambda s: chosen(s[..., :4, :4]), "the shape (3, 4, 5, 5); got (3, 4, 4, 4)"),
+        (lambda s: softmax(np.where(causal_mask(5), s, -np.inf)), "but not for scores of shape (2, 6, 8, 8)"),
     ],
 )
 def test_wrong_weights_are_rejected_with_a_hint(my_weights, hint):
@@ -112,6 +116,13 @@ def test_right_masks_are_accepted(my_mask):
     assert exercise.check_mask(my_mask).passed
 
 
+def test_a_mask_is_made_once_for_each_size():
+    """What is judged is what the function returned: not what it would return if it were asked again."""
+    made = []
+    assert exercise.check_mask(lambda T: made.append(T) or causal_mask(T)).passed
+    assert made == [7, 4]
+
+
 @pytest.mark.parametrize(
     ("my_mask", "hint"),
     [
@@ -125,6 +136,7 @@ def test_right_masks_are_accepted(my_mask):
         (lambda T: np.ones((T, T), dtype=bool), "Row 2 should be true"),
         (lambda T: causal_mask(5), "the shape (7, 7); got (5, 5)"),  # noqa: ARG005, works on the example only
         (lambda T: np.arange(T) <= np.arange(T), "the shape (7, 7); got (7,)"),
+        (lambda T: causal_mask(7), "right for T = 7, but not for T = 4"),  # noqa: ARG005
     ],
 )
 def test_wrong_masks_are_rejected_with_a_hint(my_mask, hint):
@@ -178,6 +190,7 @@ def test_right_padding_masks_are_accepted(my_padding_mask):
         (lambda n, T: causal_mask(T) & real(n + 1, T)[:, None, None, :], "row 6 should be true"),
         (lambda n, T: causal_mask(T) & real(n, T)[:, None, :], "the shape (3, 1, 7, 7); got (3, 7, 7)"),
         (lambda n, T: causal_mask(T) & real(n, T), "stopped with ValueError"),
+        (lambda n, T: text_by_text(n, int(n.max())), "but not for lengths [4 3 6 1] and T = 8"),  # noqa: ARG005
     ],
 )
 def test_wrong_padding_masks_are_rejected_with_a_hint(my_padding_mask, hint):

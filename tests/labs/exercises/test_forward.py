@@ -68,6 +68,12 @@ def stub_of_the_chapter(x, norm_1, attend, norm_2, feed_forward):
     return x + feed_forward(n)
 
 
+def for_one_size(x, norm_1, attend, norm_2, feed_forward):
+    r = np.empty((3, 7, 24))
+    r[:] = x + attend(norm_1(x))
+    return r + feed_forward(norm_2(r))
+
+
 def in_place(x, norm_1, attend, norm_2, feed_forward):
     x += attend(norm_1(x))
     return x + feed_forward(norm_2(x))
@@ -91,6 +97,7 @@ def in_place(x, norm_1, attend, norm_2, feed_forward):
         (lambda x, n1, a, n2, f: right_block(x, n1, f, n2, a), "r = x + attention"),
         (lambda x, n1, a, n2, f: right_block(x, n1, a, n2, f)[:2], "should have the shape (3, 7, 24)"),
         (in_place, "writes into its argument"),
+        (for_one_size, "but not for x of shape (2, 5, 18) and the four parts"),
     ],
 )
 def test_wrong_blocks_are_rejected_with_a_hint(block, hint):
@@ -123,6 +130,11 @@ def test_right_surprises_are_accepted(surprises):
     assert forward.check_surprises(surprises).passed
 
 
+def surprises_of_six_letters(logits, targets):
+    one_hot = targets[..., None] == np.arange(6)
+    return np.logaddexp.reduce(logits[..., :6], axis=-1) - (logits[..., :6] * one_hot).sum(axis=-1)
+
+
 def at_targets(array, targets):
     return np.take_along_axis(array, targets[..., None], axis=-1)[..., 0]
 
@@ -141,7 +153,10 @@ def at_targets(array, targets):
         ),
         (lambda logits, targets: right_surprises(ops.softmax(logits), targets), "taken twice"),
         (lambda logits, targets: -LN(ops.softmax(logits).max(axis=-1)), "likeliest letters"),  # noqa: ARG005
-        (lambda logits, targets: right_surprises(logits, targets).mean(), "should return a NumPy array"),
+        (
+            lambda logits, targets: right_surprises(logits, targets).mean(),
+            "should return a plain NumPy array",
+        ),
         (
             lambda logits, targets: np.full(targets.shape, right_surprises(logits, targets).mean()),
             "do not average yet",
@@ -154,6 +169,7 @@ def at_targets(array, targets):
             lambda logits, targets: LN(np.exp(logits).sum(axis=-1)) - at_targets(logits, targets),
             "logits of some thousands",
         ),
+        (surprises_of_six_letters, "but not for logits of shape (2, 7, 9) and targets of shape (2, 7)"),
     ],
 )
 def test_wrong_surprises_are_rejected_with_a_hint(surprises, hint):
@@ -206,6 +222,18 @@ def every_layer_from_the_start(params, ids, config):
     return ops.rms_norm(y, params["final_norm"], eps=config.norm_eps)[0] @ params["unembedding"]
 
 
+def emptied(params, ids, config):
+    logits = right_forward(params, ids, config)
+    params.clear()
+    return logits
+
+
+def overwritten(params, ids, config):
+    logits = right_forward(params, ids, config)
+    params["blocks.1.w2"][3] = 0
+    return logits
+
+
 def norm_in_the_loop(params, ids, config):
     x = params["embedding"][ids]
     for l in range(config.n_layers):
@@ -230,8 +258,11 @@ def norm_in_the_loop(params, ids, config):
             "config.norm_eps",
         ),
         (norm_in_the_loop, "block after block"),
+        (through([0, 1, 2]), "but not for ids of shape (2, 5) and a model of 4 layers"),
+        (emptied, "writes into its argument: the caller's dict has changed"),
+        (overwritten, "writes into its argument: the caller's dict has changed"),
         (through([0, 1]), "block after block"),
-        (lambda *given: model.forward(*given), "should return a NumPy array; it returns tuple"),
+        (lambda *given: model.forward(*given), "should return a plain NumPy array; it returns tuple"),
         (
             lambda *given: right_forward(*given).argmax(axis=-1),
             "should have the shape (3, 7, 11); got (3, 7)",

@@ -41,6 +41,10 @@ def as_in_the_notebook(x, gain, eps):
     return gain * x / (np.sqrt(mean_square) + eps)
 
 
+def divided_by_six(x, gain, eps):
+    return gain * x / np.sqrt((x**2).sum(axis=-1, keepdims=True) / 6 + eps)
+
+
 def mean_subtracted(x, gain, eps):
     return solution(x - x.mean(axis=-1, keepdims=True), gain, eps)
 
@@ -64,6 +68,9 @@ def mean_subtracted(x, gain, eps):
         (mean_subtracted, "that is LayerNorm"),
         (lambda x, gain, eps: solution(x, gain[::-1], eps), "For one position"),
         (lambda x, gain, eps: solution(x, gain, 1e-5), "For one position"),  # noqa: ARG005
+        (lambda x, gain, eps: solution(x, gain, 0.25), "gain of shape (9,) and eps=0.5. The shape"),  # noqa: ARG005
+        (divided_by_six, "but not for x of shape (2, 5, 9), gain of shape (9,)"),
+        (lambda x, gain, eps: solution(x.astype(np.float32), gain, eps), "digits: compute in float64"),
         (lambda x, gain, eps: gain * x / np.sqrt(np.mean(x**2, axis=-1) + eps), "stopped with ValueError"),
         (
             lambda x, gain, eps: np.sqrt(np.mean(gain * x**2, axis=-1) + eps),
@@ -111,6 +118,11 @@ def eps_on_the_deviation(x, gain, shift, eps):
     return gain * (x - mean) / (deviation + eps) + shift
 
 
+def with_six_features(x, gain, shift, eps):
+    centred = x - x.sum(axis=-1, keepdims=True) / 6
+    return gain * centred / np.sqrt(np.mean(centred**2, axis=-1, keepdims=True) + eps) + shift
+
+
 def along_positions(x, gain, shift, eps):
     mean, variance = x.mean(axis=1, keepdims=True), x.var(axis=1, keepdims=True)
     return gain * (x - mean) / np.sqrt(variance + eps) + shift
@@ -128,6 +140,7 @@ def along_positions(x, gain, shift, eps):
         (with_unbiased_variance, "D - 1"),
         (eps_on_the_deviation, "under the root"),
         (along_positions, "Subtract each position's mean"),
+        (with_six_features, "but not for x of shape (2, 5, 9), gain and shift of shape (9,)"),
         (lambda x, gain, shift, eps: layer_solution(x, shift, gain, eps), "Subtract each position's mean"),
         (lambda x, gain, shift: x, "stopped with TypeError"),  # noqa: ARG005
     ],

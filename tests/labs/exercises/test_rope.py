@@ -36,6 +36,8 @@ def test_right_angles_are_accepted(angles):
         (lambda T, dh, base: solution_angles(T, dh, base).T, "should have the shape (7, 3); got (3, 7)"),
         (lambda T, dh, base: np.outer(np.arange(T), base ** (-2 * np.arange(dh) / dh)), "got (7, 6)"),
         (lambda T, dh, base: solution_angles(T, dh, base) % 1, "Row 1 should be"),
+        (lambda T, dh, base: solution_angles(T, dh, 50.0), "but not for T=9, dh=10 and base=300"),  # noqa: ARG005
+        (lambda T, dh, base: solution_angles(T, dh, base)[:, :3], "the shape (9, 5); got (9, 3)"),
     ],
 )
 def test_wrong_angles_are_rejected_with_a_hint(angles, hint):
@@ -83,6 +85,11 @@ def overwritten_too_early(x, angles):
     return y
 
 
+def with_four_axes(x, angles):
+    even, odd, cos, sin = x[:, :, :, 0::2], x[:, :, :, 1::2], np.cos(angles), np.sin(angles)
+    return np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(x.shape)
+
+
 def overwritten_in_place(x, angles):
     x[..., 0::2], x[..., 1::2] = (
         x[..., 0::2] * np.cos(angles) - x[..., 1::2] * np.sin(angles),
@@ -122,6 +129,7 @@ def halves_of_a_right_rotation(x, angles):
         (lambda x, angles: solution_rotate(x, np.radians(angles)), "For each pair"),
         (lambda x, angles: x[..., 0::2] * np.cos(angles), "should have the shape (2, 3, 5, 6)"),
         (lambda x, angles: x * np.cos(angles), "stopped with ValueError"),
+        (with_four_axes, "but not for x of shape (4, 7, 8) and angles of shape (7, 4)"),
     ],
 )
 def test_wrong_rotations_are_rejected_with_a_hint(rotate, hint):
@@ -150,6 +158,9 @@ def test_right_halves_are_accepted(to_halves):
         (lambda x: x + 0, "Nothing has moved"),
         (lambda x: np.concatenate([x[..., 1::2], x[..., 0::2]], axis=-1), "first numbers of the pairs"),
         (lambda x: x[..., ::-1], "0, 2, 4, 6, 1, 3, 5, 7"),
+        (lambda x: x[..., [0, 2, 4, 6, 1, 3, 5, 7]], "but not for x of shape (7, 10)"),
+        (lambda x: rearrange(x, "b t (r two) -> b t (two r)", two=2), "but not for x of shape (7, 10)"),
+        (lambda x: rearrange(x.astype(int), "... (r two) -> ... (two r)", two=2), "the numbers are not"),
         (lambda x: x[..., [0, 2, 1, 3]], "should have the shape (3, 5, 8); got (3, 5, 4)"),  # fits dh=4 only
     ],
 )

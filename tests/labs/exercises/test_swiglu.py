@@ -65,6 +65,10 @@ def as_in_the_notebook(n, w1, w3, w2):
         ),  # the residual belongs to the block
         (lambda n, w1, w3, w2: silu(n @ w1) * (n @ w3), "the shape (3, 7, 6); got (3, 7, 10)"),  # noqa: ARG005
         (lambda n, w1, w3, w2: silu(w1 @ n) * (w3 @ n) @ w2, "stopped with ValueError"),
+        (
+            lambda n, w1, w3, w2: solution(n.reshape(3, 7, 6), w1, w3, w2),
+            "but not for n of shape (2, 5, 9), w1 and w3 of shape (9, 8) and w2 of shape (8, 9)",
+        ),
     ],
 )
 def test_wrong_functions_are_rejected_with_a_hint(function, hint):
@@ -82,12 +86,19 @@ def slope_by_difference(u, h=1e-5):
     return (silu(u + h) - silu(u - h)) / (2 * h)
 
 
+def slope_by_one_sided_difference(u, h=1e-5):
+    return (silu(u + h) - silu(u)) / h
+
+
 def slope_of_the_quotient(u):
     e = np.exp(-u)
     return (1 + e + u * e) / (1 + e) ** 2
 
 
-@pytest.mark.parametrize("slope", [slope_by_formula, slope_by_difference, slope_of_the_quotient])
+@pytest.mark.parametrize(
+    "slope",
+    [slope_by_formula, slope_by_difference, slope_by_one_sided_difference, slope_of_the_quotient],
+)
 def test_right_slopes_are_accepted(slope):
     assert swiglu.check_silu_slope(slope).passed
 
@@ -103,6 +114,8 @@ def test_right_slopes_are_accepted(slope):
         (lambda u: sigmoid(u) + u * sigmoid(u), "factor 1 - s"),
         (lambda u: (u > 0) * 1.0, "slope of ReLU"),
         (lambda u: (silu(u + 0.1) - silu(u)) / 0.1, "s + u * s * (1 - s)"),
+        (lambda u: slope_by_one_sided_difference(u, 1e-4), "a finite difference with h = 1e-5"),
+        (lambda u: slope_by_formula(u).reshape(1, 41), "but not for u of shape (2, 5, 3)"),
         (lambda u: (silu(u + 1e-5) - silu(u - 1e-5)) / 1e-5, "s + u * s * (1 - s)"),
         (lambda u: np.gradient(silu(u.ravel()), u.ravel()), "the shape (1, 41); got (41,)"),
     ],
@@ -139,6 +152,10 @@ def test_right_fused_functions_are_accepted(function):
         (lambda n, w13, w2: fused(n, w13[:, ::-1], w2), "first and last F columns"),
         (lambda n, w13, w2: silu(n @ w13) @ np.concatenate([w2, w2]), "first and last F columns"),
         (lambda n, w13, w2: fused(n, w13, w2)[:, 0], "the shape (3, 7, 6); got (3, 6)"),
+        (
+            lambda n, w13, w2: solution(n, w13[:, :10], w13[:, 10:], w2),
+            "but not for n of shape (2, 5, 9), w13 of shape (9, 16) and w2 of shape (8, 9)",
+        ),
     ],
 )
 def test_wrong_fused_functions_are_rejected_with_a_hint(function, hint):
