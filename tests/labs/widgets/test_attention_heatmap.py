@@ -117,7 +117,7 @@ def rows(page, index):
 
 
 def written(array):
-    return [[f"{value:.2f}" for value in row] for row in array]
+    return [[f"{value:z.2f}" for value in row] for row in array]
 
 
 def step(page, index):
@@ -137,7 +137,7 @@ def test_axis_by_mouse(show, widget, scores, axis):
     page.get_by_role("radio", name="queries").check()  # leaves the axis that is chosen at first
     page.get_by_role("radio", name=axis).check()
     weights = softmax(scores, axis=AXES[axis])[0, 0]
-    expect(cell(page, 1, 0, 5)).to_have_text(f"{weights[0].sum():.2f}")
+    expect(cell(page, 1, 0, 5)).to_have_text(f"{weights[0].sum():z.2f}")
     assert rows(page, 0) == written(scores[0, 0])
     assert rows(page, 1) == written(weights)
     assert [cell(page, 1, i, 5).inner_text() for i in range(5)] == written([weights.sum(axis=1)])[0]
@@ -159,7 +159,7 @@ def test_batch_and_head_by_mouse(show, widget, scores):
     page = show(widget)
     page.get_by_role("group", name="batch").get_by_role("radio", name="1").check()
     page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
-    expect(cell(page, 0, 0, 0)).to_have_text(f"{scores[1, 1, 0, 0]:.2f}")
+    expect(cell(page, 0, 0, 0)).to_have_text(f"{scores[1, 1, 0, 0]:z.2f}")
     assert rows(page, 0) == written(scores[1, 1])
     assert rows(page, 1) == written(softmax(scores)[1, 1])
     assert grid(page, 0).locator("tbody th").all_inner_texts() == [f"{t} {x}" for t, x in enumerate("causa")]
@@ -169,7 +169,7 @@ def test_batch_and_head_by_keyboard(show, widget, scores):
     page = show(widget)
     for key in ("Tab", "ArrowRight", "Tab", "ArrowRight"):
         page.keyboard.press(key)
-    expect(cell(page, 0, 0, 0)).to_have_text(f"{scores[1, 1, 0, 0]:.2f}")
+    expect(cell(page, 0, 0, 0)).to_have_text(f"{scores[1, 1, 0, 0]:z.2f}")
     assert rows(page, 0) == written(scores[1, 1])
 
 
@@ -180,13 +180,13 @@ def entry(cache, scores, b, h, i, j):
     shares = softmax(scores)[b, h, i]
 
     def lines(columns):
-        return [[f"{value:.4f}" for value in row] for row in zip(*columns, strict=True)]
+        return [[f"{value:z.4f}" for value in row] for row in zip(*columns, strict=True)]
 
     return (
-        ([*lines((q, k, q * k)), ["", "", f"{q @ k:.4f}"]], f"{q @ k:.4f} / √4 = {q @ k / 2:.4f}, the score"),
+        ([*lines((q, k, q * k)), ["", "", f"{q @ k:z.4f}"]], f"{q @ k:z.4f} / √4 = {q @ k / 2:z.4f}, the score"),
         (
-            [*lines((scores[b, h, i], powers, shares)), ["", f"{powers.sum():.4f}", "1.0000"]],
-            f"{powers[j]:.4f} / {powers.sum():.4f} = {shares[j]:.4f}, the weight",
+            [*lines((scores[b, h, i], powers, shares)), ["", f"{powers.sum():z.4f}", "1.0000"]],
+            f"{powers[j]:z.4f} / {powers.sum():z.4f} = {shares[j]:z.4f}, the weight",
         ),
     )
 
@@ -271,7 +271,7 @@ def test_another_shape(show):
     expect(page.get_by_role("group", name="batch")).to_have_count(0)  # there is nothing to choose
     page.get_by_role("combobox", name="head").select_option("5")
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(2)
-    expect(cell(page, 0, 0, 0)).to_have_text(f"{scores[0, 5, 0, 0]:.2f}")
+    expect(cell(page, 0, 0, 0)).to_have_text(f"{scores[0, 5, 0, 0]:z.2f}")
     lines = [line.locator("td").all_inner_texts() for line in grid(page, 0).locator("tbody tr").all()]
     assert lines == written(scores[0, 5])
 

@@ -123,7 +123,7 @@ def rows(page, index, columns):
 
 
 def written(array):
-    return [[f"{value:.2f}" for value in row] for row in array]
+    return [[f"{value:z.2f}" for value in row] for row in array]
 
 
 def check_numbers(page, mask, ids=IDS, batch=0, head=0, params=None, config=CONFIG):
@@ -244,7 +244,7 @@ def test_a_row_with_nothing_to_read(show, widget):
 
 def change_of(ids, mask):
     logits = [forward(tiny.params(), each, CONFIG, mask=mask)[0][0] for each in (IDS, ids)]
-    return ["0" if value == 0 else f"{value:.2f}" for value in np.abs(logits[1] - logits[0]).max(axis=1)]
+    return ["0" if value == 0 else f"{value:z.2f}" for value in np.abs(logits[1] - logits[0]).max(axis=1)]
 
 
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])

@@ -85,7 +85,7 @@ def test_verdict(shown, example, axis, sentence):
     assert verdict.startswith(sentence)
     if axis != "keys":
         rows = softmax(scores_of(example), axis=AXES[axis])[0, 0].sum(axis=1)
-        assert f"between {rows.min():.2f} and {rows.max():.2f}" in verdict
+        assert f"between {rows.min():z.2f} and {rows.max():z.2f}" in verdict
 
 
 def test_verdict_says_when_the_sums_do_not_show_the_mistake(shown):
@@ -104,18 +104,18 @@ def test_cells_in_words(shown, example):
     weights = softmax(scores_of(example))[1, 2]
     chosen = held(example, batch=1, head=2)
     assert shown("cellSentence", chosen, 4 * 5 + 1) == (
-        f"query 4 “a” reads key 1 “a”: score {scores[4, 1]:.2f}, weight {weights[4, 1]:.2f}."
+        f"query 4 “a” reads key 1 “a”: score {scores[4, 1]:z.2f}, weight {weights[4, 1]:z.2f}."
     )
     assert shown("cellSentence", chosen, 25 + 3) == "The row of query 3 “s” adds up to 1.00."
     assert shown("cellSentence", chosen, 25 + 5 + 2) == (
-        f"The column of key 2 “u” adds up to {weights[:, 2].sum():.2f}."
+        f"The column of key 2 “u” adds up to {weights[:, 2].sum():z.2f}."
     )
 
 
 def test_forbidden_cell_in_words(shown, example):
     score = scores_of(example)[0, 0, 1, 3]
     assert shown("cellSentence", held(example, np.tri(5, dtype=bool)), 1 * 5 + 3) == (
-        f"query 1 “t” must not read key 3 “e”: score {score:.2f}, masked -inf, weight 0.00."
+        f"query 1 “t” must not read key 3 “e”: score {score:z.2f}, masked -inf, weight 0.00."
     )
 
 
@@ -129,16 +129,16 @@ def test_how_an_entry_comes_about(shown, example, axis):
     entry = {"keys": j, "queries": i, "heads": h}[axis]
 
     rows = texts(details["score"]["table"])
-    assert rows == [*written(np.stack([q, k, q * k], axis=1), 4), ["", "", f"{q @ k:.4f}"]]
-    assert details["score"]["result"] == f"{q @ k:.4f} / √4 = {scores[b, h, i, j]:.4f}, the score"
+    assert rows == [*written(np.stack([q, k, q * k], axis=1), 4), ["", "", f"{q @ k:z.4f}"]]
+    assert details["score"]["result"] == f"{q @ k:z.4f} / √4 = {scores[b, h, i, j]:z.4f}, the score"
 
     shares = softmax(scores, axis=AXES[axis])[place]
     powers = np.exp(scores[place])
     rows = texts(details["weight"]["table"])
     assert rows[:-1] == written(np.stack([scores[place], powers, shares], axis=1), 4)
-    assert rows[-1] == ["", f"{powers.sum():.4f}", "1.0000"]
+    assert rows[-1] == ["", f"{powers.sum():z.4f}", "1.0000"]
     assert details["weight"]["result"] == (
-        f"{powers[entry]:.4f} / {powers.sum():.4f} = {shares[entry]:.4f}, the weight"
+        f"{powers[entry]:z.4f} / {powers.sum():z.4f} = {shares[entry]:z.4f}, the weight"
     )
     chosen = [row[2]["className"] == "labs-chosen-number" for row in details["weight"]["table"]["cells"]]
     assert chosen == [n == entry for n in range(len(shares) + 1)]

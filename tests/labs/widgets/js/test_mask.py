@@ -50,7 +50,7 @@ def texts(spec):
 
 
 def written(array):
-    return [[f"{value:.2f}" for value in row] for row in array]
+    return [[f"{value:z.2f}" for value in row] for row in array]
 
 
 # ---- the mask ----
@@ -154,7 +154,7 @@ def test_moved_is_the_largest_change_of_a_positions_logits(shown, flipped):
         forward(tiny.params(), np.reshape(ids, (2, 5)), tiny.CONFIG, mask=mask)[0][0] for ids in (IDS, tokens)
     )
     change = np.abs(after - before).max(axis=1)
-    expected = ["0" if value == 0 else f"{value:.2f}" for value in change]
+    expected = ["0" if value == 0 else f"{value:z.2f}" for value in change]
     assert moved(shown, tokens=tokens, flipped=flipped) == expected
     assert expected[1:4] == ["0"] * 3
 
@@ -262,13 +262,13 @@ def test_pairs_in_words(shown):
     q, k, _, p = (array[0, 0] for array in cache.blocks[0].attention)
     scores = q @ k.T / 2
     assert shown("pairSentence", held(), 3 * 5 + 1) == (
-        f"query 3 “e” may read key 1 “t”: score {scores[3, 1]:.2f}, weight {p[3, 1]:.2f}."
+        f"query 3 “e” may read key 1 “t”: score {scores[3, 1]:z.2f}, weight {p[3, 1]:z.2f}."
     )
     assert shown("pairSentence", held(), 1 * 5 + 3) == (
-        f"query 1 “t” must not read key 3 “e”: score {scores[1, 3]:.2f}, weight 0.00."
+        f"query 1 “t” must not read key 3 “e”: score {scores[1, 3]:z.2f}, weight 0.00."
     )
     assert shown("pairSentence", held(), 25 + 3) == "The row of query 3 “e” adds up to 1.00."
-    column = f"The column of key 2 “t” adds up to {p[:, 2].sum():.2f}."
+    column = f"The column of key 2 “t” adds up to {p[:, 2].sum():z.2f}."
     assert shown("pairSentence", held(), 25 + 5 + 2) == column
 
 
@@ -276,7 +276,7 @@ def test_results_in_words(shown):
     logits, cache = forward(tiny.params(), IDS, tiny.CONFIG)
     o = cache.blocks[0].attention.p[1, 1] @ cache.blocks[0].attention.v[1, 1]
     chosen = held(batch=1, head=1)
-    output = f"position 2 “u”, column 3 of the output: {o[2, 3]:.2f}."
+    output = f"position 2 “u”, column 3 of the output: {o[2, 3]:z.2f}."
     assert shown("outputSentence", chosen, 2 * 4 + 3) == output
-    logit = f"position 2 “u” gives “c” the logit {logits[1, 2, 1]:.2f}."
+    logit = f"position 2 “u” gives “c” the logit {logits[1, 2, 1]:z.2f}."
     assert shown("logitSentence", chosen, 2 * 9 + 1) == logit
