@@ -182,8 +182,9 @@ def entry(cache, scores, b, h, i, j):
     def lines(columns):
         return [[f"{value:z.4f}" for value in row] for row in zip(*columns, strict=True)]
 
+    dot = f"{q @ k:z.4f}"
     return (
-        ([*lines((q, k, q * k)), ["", "", f"{q @ k:z.4f}"]], f"{q @ k:z.4f} / √4 = {q @ k / 2:z.4f}, the score"),
+        ([*lines((q, k, q * k)), ["", "", dot]], f"{dot} / √4 = {q @ k / 2:z.4f}, the score"),
         (
             [*lines((scores[b, h, i], powers, shares)), ["", f"{powers.sum():z.4f}", "1.0000"]],
             f"{powers[j]:z.4f} / {powers.sum():z.4f} = {shares[j]:z.4f}, the weight",
