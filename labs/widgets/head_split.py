@@ -3,18 +3,20 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-import numpy as np
 import traitlets
 
 from labs.widgets import modules, sizes
 from labs.widgets.base import (
     CourseWidget,
+    check_choice,
     check_decimals,
     check_labels,
+    check_name,
     check_picked,
     check_role,
     check_selected,
     check_values,
+    is_integer,
 )
 
 
@@ -72,17 +74,15 @@ class HeadSplit(CourseWidget):
         show: str = "values",
     ):
         array = check_values(values)
-        _check_heads(array.shape, n_heads)
+        n_heads, decimals = _check_heads(array.shape, n_heads), check_decimals(decimals)
         shown = check_labels(labels, ("b", "t", "d"), array.shape)
         if "d" in shown:
             raise ValueError("labels must be for the axes b and t: the columns are told apart by their heads")
-        cell = sizes.cell_width(
-            [*sizes.formatted(array, check_decimals(decimals)), _last_origin(array.shape)]
-        )
+        cell = sizes.cell_width([*sizes.formatted(array, decimals), _last_origin(array.shape)])
         header = sizes.header_width(sizes.labels_of(shown, ["t"]))
         head_width = header + array.shape[2] // n_heads * cell
         super().__init__(
-            name=name,
+            name=check_name(name),
             role=check_role(role),
             shape=list(array.shape),
             n_heads=n_heads,
@@ -92,8 +92,8 @@ class HeadSplit(CourseWidget):
             cell=cell,
             header=header,
             across=sizes.across(n_heads, head_width, sizes.WIDE, _GAP),
-            route=_check_choice("route", route, ("swap", "direct")),
-            show=_check_choice("show", show, ("values", "origins")),
+            route=check_choice("route", route, ("swap", "direct")),
+            show=check_choice("show", show, ("values", "origins")),
             reserve=[
                 _height(array.shape, n_heads, cell, header, width) for width in (sizes.WIDE, sizes.NARROW)
             ],
@@ -128,25 +128,20 @@ _VERDICT = 0.5 + 6.0
 _STATUS = 0.25 + 6.0
 
 
-def _check_heads(shape: tuple[int, ...], n_heads: int) -> None:
-    """Raise ValueError unless the shape is (B,T,D) and H divides D."""
+def _check_heads(shape: tuple[int, ...], n_heads: int) -> int:
+    """Return the number of heads; raise ValueError unless the shape is (B,T,D) and H divides D."""
     if len(shape) != 3:
         raise ValueError(f"values must be (B,T,D), got shape {shape}")
-    if isinstance(n_heads, bool) or not isinstance(n_heads, int | np.integer) or n_heads < 1:
+    if not is_integer(n_heads) or n_heads < 1:
         raise ValueError(f"n_heads must be a positive integer, got {n_heads!r}")
+    n_heads = int(n_heads)  # D may be too large for a narrow type
     B, T, D = shape
     if D % n_heads:
         raise ValueError(
             f"n_heads must divide D: values (B,T,D) = ({B},{T},{D}) cannot be split into H = {n_heads} heads "
             f"(B,H,T,dh), because dh = {D}/{n_heads} is not whole"
         )
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `choices`; raise ValueError if not."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-    return value
+    return n_heads
 
 
 def _last_origin(shape: tuple[int, ...]) -> str:

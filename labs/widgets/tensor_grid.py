@@ -13,6 +13,7 @@ from labs.widgets.base import (
     check_decimals,
     check_labels,
     check_limit,
+    check_name,
     check_role,
     check_selected,
     check_values,
@@ -75,10 +76,11 @@ class TensorGrid(CourseWidget):
         array = check_values(values)
         names = check_axes(axes, array.shape)
         shown = check_labels(labels, names, array.shape)
-        cell = sizes.cell_width(sizes.formatted(array, check_decimals(decimals)))
+        decimals = check_decimals(decimals)
+        cell = sizes.cell_width(sizes.formatted(array, decimals))
         header = sizes.header_width(sizes.labels_of(shown, names[-2:-1]))
         super().__init__(
-            name=name,
+            name=check_name(name),
             role=check_role(role),
             axes=names,
             shape=list(array.shape),

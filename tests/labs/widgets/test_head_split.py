@@ -46,12 +46,26 @@ def test_traits(widget, values):
         ({"role": "queries"}, "role must be one of"),
         ({"route": "transpose"}, "route must be one of swap, direct; got 'transpose'"),
         ({"show": "names"}, "show must be one of values, origins; got 'names'"),
+        ({"decimals": True}, "decimals must be an integer from 0 to 6, got True"),
         ({"labels": {"d": "abcdefgh"}}, "labels must be for the axes b and t"),
     ],
 )
 def test_refused(values, change, message):
     with pytest.raises(ValueError, match=message):
         HeadSplit(**{"values": values, "n_heads": 2} | change)
+
+
+def test_name_refused(values):
+    with pytest.raises(TypeError, match="name must be a text"):
+        HeadSplit(values, 2, name=3)
+
+
+def test_integers_of_any_width_count_heads():
+    """128 heads fit into eight bits; the 256 columns that they divide do not."""
+    widget = HeadSplit(np.ones((2, 1, 256)), np.uint8(128), decimals=np.int8(1))
+    assert (widget.n_heads, widget.decimals) == (128, 1)
+    with pytest.raises(ValueError, match="cannot be split into H = 100 heads"):
+        HeadSplit(np.ones((2, 1, 256)), np.int8(100))
 
 
 def test_selecting_a_number_brings_its_batch(widget):

@@ -93,6 +93,28 @@ def test_wrong_axes_are_refused(values):
         TensorGrid(values, axes="td")
 
 
+def test_decimals_may_be_numpys(values):
+    assert type(TensorGrid(values, decimals=np.int64(1)).decimals) is int
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"name": 3}, TypeError, "name must be a text"),
+        ({"role": ["x"]}, ValueError, "role must be one of"),
+        ({"axes": 3}, TypeError, "axes must be a text such as 'btd'"),
+        ({"labels": ["a"]}, TypeError, "labels must be a dict"),
+        ({"labels": {"t": [1, 2, 3, 4, 5]}}, TypeError, "must be 5 texts"),
+        ({"decimals": True}, ValueError, "decimals must be an integer"),
+        ({"limit": "a"}, TypeError, "limit must be a number"),
+        ({"values": np.ma.masked_array([[1.0]], True), "axes": "td"}, TypeError, "without a mask"),
+    ],
+)
+def test_refused(values, change, error, message):
+    with pytest.raises(error, match=message):
+        TensorGrid(**{"values": values} | change)
+
+
 # ---- in a page ----
 
 
