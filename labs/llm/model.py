@@ -163,7 +163,8 @@ def split_heads(x, n_heads):
         n_heads: H, a divisor of D.
 
     Returns: (B, H, T, dh), a view of x where its memory layout allows one.
-    Raises: ValueError if x is not (B, T, D) or D not divisible by H.
+    Raises: ValueError if x is not (B, T, D), H below one, or D not divisible by H; TypeError unless H is an
+        int.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
     """
     x = np.asarray(x)
@@ -211,7 +212,7 @@ def rope(x, positions=None, *, base=10000.0, inverse=False):
 
     Returns: an array of the shape and dtype of x. The angles are computed in float64, in radians.
     Raises: ValueError for an odd dh, positions that are not (T,) or not finite, a base that is not positive
-        and finite; TypeError if positions are not real numbers.
+        and finite; TypeError if x is not floating point, or positions or base are not real numbers.
     Source: Su et al. 2021 (RoFormer), arXiv:2104.09864, equation 34; r counts from zero here.
     """
     x = shapes.as_floats("x", x)
@@ -276,7 +277,8 @@ def attention(q, k, v, mask):
         mask: boolean, True = may read, (Tq, Tk) or (B, H, Tq, Tk), where an axis of size 1 serves for all.
 
     Returns: o (B, H, Tq, dh) and the AttentionCache.
-    Raises: ValueError if shapes disagree or a query may read nothing; TypeError if the mask is not boolean.
+    Raises: ValueError if shapes disagree or a query may read nothing; TypeError if q, k or v is not floating
+        point or the mask not boolean.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
     """
     q, k, v = shapes.as_floats("q", q), shapes.as_floats("k", k), shapes.as_floats("v", v)
@@ -328,7 +330,7 @@ def swiglu(x, w1, w3, w2):
         w2: the down-projection, (F, D).
 
     Returns: y (..., D) and the SwigluCache.
-    Raises: ValueError if the shapes disagree.
+    Raises: ValueError if the shapes disagree; TypeError if an array is not floating point.
     Source: Shazeer 2020, arXiv:2002.05202, equation 6; his W, V, W2 are our w1, w3, w2.
     """
     x, w1 = shapes.as_floats("x", x), shapes.as_floats("w1", w1)

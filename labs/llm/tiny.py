@@ -27,8 +27,13 @@ WEIGHTS_PATH = Path(__file__).with_name("tiny_weights.json")
 def encode(word):
     """Return the ids of a word's letters, (T,).
 
-    Raises: ValueError for an empty word, or one with a letter that is not in the vocabulary.
+    Raises: TypeError unless the word is a str; ValueError for an empty one, or one with a letter that is not
+        in the vocabulary.
     """
+    if not isinstance(word, str):
+        raise TypeError(
+            f"word must be a str such as 'atten', got {type(word).__name__}: join letters by ''.join(letters)"
+        )
     if not word:
         raise ValueError("word must have at least one letter, got an empty word: there is nothing to encode")
     for place, letter in enumerate(word):

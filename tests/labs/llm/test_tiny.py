@@ -46,6 +46,12 @@ def test_encode_refuses(word, words):
         tiny.encode(word)
 
 
+@pytest.mark.parametrize("word", [None, 3, b"atten", list("atten"), np.array(list("atten"))])
+def test_encode_refuses_what_is_no_text(word):
+    with pytest.raises(TypeError, match=f"word must be a str such as 'atten', got {type(word).__name__}"):
+        tiny.encode(word)
+
+
 @pytest.mark.parametrize(
     ("ids", "error"),
     [([-1], ValueError), ([9], ValueError), ([1.0], TypeError), ([[1]], ValueError), ([], ValueError)],
