@@ -69,7 +69,7 @@ def answer(function: Callable, *arguments: object) -> np.ndarray:
         )
     if result.dtype.kind not in "biuf":
         raise AnswerError(
-            f"Your function should return real numbers; its array has the dtype {shown(result.dtype)}."
+            f"Your function should return real numbers; its array has the dtype {result.dtype}."
         )
     return result
 
