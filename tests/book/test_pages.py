@@ -115,6 +115,7 @@ def test_search_finds_pages(address, open_page):
 @every_page
 def test_page_does_not_scroll_sideways_on_a_phone(site, open_page, name):
     page = ready(open_page((site / f"{name}.html").as_uri(), width=360, height=740))
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     wide = """[...document.querySelectorAll("article *")]
         .filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5)
         .map((e) => e.outerHTML.slice(0, 200))"""
