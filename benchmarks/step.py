@@ -1,6 +1,6 @@
 """Time and memory of one training step, forward + backward + AdamW in float32, beside PyTorch on the CPU.
 
-    python -m venv /tmp/benchmark && . /tmp/benchmark/bin/activate
+    python -m venv .venv-benchmark && . .venv-benchmark/bin/activate
     pip install -e . torch==2.13.0 threadpoolctl
     python benchmarks/step.py
 

@@ -151,7 +151,7 @@ def test_every_module_has_its_test():
 
 def test_readme_names_files_that_exist():
     text = (ROOT / "README.md").read_text("utf8")
-    for name in re.findall(r"`((?:book|labs|tests|\.ci)/[\w./-]*)`", text):
+    for name in re.findall(r"`((?:benchmarks|book|labs|tests|\.ci)/[\w./-]*)`", text):
         assert (ROOT / name).exists(), f"README.md names {name}"
 
 
