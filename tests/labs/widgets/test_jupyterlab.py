@@ -1,4 +1,4 @@
-"""HeadSplit in a real JupyterLab: the reader's choices reach Python, and the keys reach the widget."""
+"""The widgets in a real JupyterLab: the reader's choices reach Python, and the keys reach the widget."""
 
 import json
 import os
@@ -26,7 +26,7 @@ PATIENCE = 60
 #: Which cells of the notebook are the active ones.
 ACTIVE = "cells => cells.map(cell => cell.classList.contains('jp-mod-active'))"
 
-CELLS = (
+HEAD_SPLIT = (
     "import numpy as np\n"
     "from labs.widgets import HeadSplit\n"
     "widget = HeadSplit((np.arange(80).reshape(2, 5, 8) - 40) / 50, n_heads=2)\n"
@@ -35,8 +35,22 @@ CELLS = (
     "widget.selected = 79",
 )
 
+#: The widgets of the chapters on the forward pass, each with the example that the course gives it.
+FORWARD_PASS = (
+    "from labs.llm import tiny\n"
+    "from labs.llm.model import causal_mask, forward\n"
+    "from labs.widgets import AttentionHeatmap, MaskExplorer, RopeExplorer\n"
+    "params, ids = tiny.params(), tiny.INPUT_IDS\n"
+    "block = forward(params, ids, tiny.CONFIG)[1].blocks[0]\n"
+    "heatmap = AttentionHeatmap(block.q, block.k, causal_mask(5), labels='atten', rotated=True)\n"
+    "heatmap",
+    "mask = MaskExplorer(params, tiny.CONFIG, ids, tiny.TARGET_IDS, tiny.VOCABULARY)\nmask",
+    "rope = RopeExplorer(block.q[0, 0, 4], block.k[0, 0, 1])\nrope",
+    "print('Python sees', heatmap.axis, mask.causal, rope.m, rope.mixed)",
+)
 
-def notebook() -> str:
+
+def notebook(sources: tuple[str, ...]) -> str:
     cells = [
         {
             "cell_type": "code",
@@ -46,7 +60,7 @@ def notebook() -> str:
             "outputs": [],
             "execution_count": None,
         }
-        for i, source in enumerate(CELLS)
+        for i, source in enumerate(sources)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
@@ -82,9 +96,10 @@ def address(server: subprocess.Popen, home: Path, token: str) -> str:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """The address, with its token, of a notebook in a running JupyterLab."""
+    """The address, with its token, of each notebook in a running JupyterLab: a function of its name."""
     home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
-    (root / "widget.ipynb").write_text(notebook(), "utf8")
+    (root / "head_split.ipynb").write_text(notebook(HEAD_SPLIT), "utf8")
+    (root / "forward_pass.ipynb").write_text(notebook(FORWARD_PASS), "utf8")
     token = secrets.token_hex(16)
     command = [
         sys.executable,
@@ -99,28 +114,30 @@ def lab(tmp_path_factory):
     with (home / "log").open("w") as log:
         server = subprocess.Popen([*command, *options], env=private(home), stdout=log, stderr=log)
         try:
-            yield f"{address(server, home, token)}lab/workspaces/test/tree/widget.ipynb?token={token}&reset"
+            start = address(server, home, token)
+            yield lambda name: f"{start}lab/workspaces/{name}/tree/{name}.ipynb?token={token}&reset"
         finally:
             server.terminate()  # it ends its kernels first
             server.wait(PATIENCE)
 
 
 @pytest.fixture
-def page(lab, open_page, problems):
-    """The notebook, open and run; what JupyterLab itself has to say to the console is not ours."""
-    page = open_page(lab, width=1400, height=1400)
-    page.set_default_timeout(1000 * PATIENCE)
-    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=1000 * PATIENCE)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    expect(page.locator(".labs-source .labs-cell")).to_have_count(40, timeout=1000 * PATIENCE)
-    expect(page.locator(".jp-CodeCell .jp-InputArea-prompt").nth(2)).to_have_text(
-        "[3]:", timeout=1000 * PATIENCE
-    )
-    yield page
+def run_notebook(lab, open_page, problems):
+    """A function that opens one of the notebooks, runs it and returns its page."""
+
+    def run_notebook(name, cells):
+        page = open_page(lab(name), width=1400, height=1400)
+        page.set_default_timeout(1000 * PATIENCE)
+        expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=1000 * PATIENCE)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        last = page.locator(".jp-CodeCell .jp-InputArea-prompt").nth(cells - 1)
+        expect(last).to_have_text(f"[{cells}]:", timeout=1000 * PATIENCE)
+        return page
+
+    yield run_notebook
     assert [problem for problem in problems if problem.startswith("uncaught")] == []
-    print("PROBS", problems)
-    problems.clear()
+    problems.clear()  # what JupyterLab itself has to say to the console is not ours
 
 
 def run(page, number):
@@ -139,7 +156,9 @@ def source(page, row, column):
     return page.locator(".labs-source tbody tr").nth(row).locator("td").nth(column)
 
 
-def test_python_and_reader_see_the_same(page):
+def test_python_and_reader_see_the_same(run_notebook):
+    page = run_notebook("head_split", len(HEAD_SPLIT))
+    expect(page.locator(".labs-source .labs-cell")).to_have_count(40, timeout=1000 * PATIENCE)
     # the last cell of the notebook selected Q[1,4,7]
     expect(source(page, 4, 7)).to_have_attribute("aria-selected", "true")
     expect(page.locator(".labs-status")).to_contain_text("Q[1,4,7] lands at heads[1,1,4,3]")
@@ -162,3 +181,17 @@ def test_python_and_reader_see_the_same(page):
     source(page, 3, 6).focus()
     page.keyboard.press("Escape")
     expect(run(page, 1)).to_have_text("Python sees -1 0 direct origins")
+
+
+def test_the_widgets_of_the_forward_pass_are_live(run_notebook):
+    page = run_notebook("forward_pass", len(FORWARD_PASS))
+    expect(page.locator(".labs-root")).to_have_count(3, timeout=1000 * PATIENCE)
+    assert run(page, 3).inner_text().strip() == "Python sees keys True 4 False"
+
+    page.get_by_role("radio", name="queries").check()
+    page.get_by_role("checkbox", name="causal mask").uncheck()
+    page.get_by_role("checkbox", name="wrong: pair the key by halves").check()
+    slider = page.get_by_role("slider", name="query at m")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(run(page, 3)).to_have_text("Python sees queries False 5 True")
