@@ -146,6 +146,15 @@ def with_entries(*pairs):
     return mask
 
 
+def press(page, control, by):
+    """Use a check box or a button, with the mouse or with the keyboard."""
+    if by == "mouse":
+        control.click()
+    else:
+        control.focus()
+        page.keyboard.press("Space")
+
+
 def test_causal_mask_by_mouse(show, widget):
     page = show(widget)
     check_numbers(page, causal_mask(5))
@@ -242,6 +251,13 @@ def test_a_row_with_nothing_to_read(show, widget):
     check_numbers(page, mask)
 
 
+def test_batch_and_head_by_keyboard(show, widget):
+    page = show(widget)
+    for key in ("Tab", "ArrowRight", "Tab", "ArrowRight"):
+        page.keyboard.press(key)
+    check_numbers(page, causal_mask(5), batch=1, head=1)
+
+
 def change_of(ids, mask):
     logits = [forward(tiny.params(), each, CONFIG, mask=mask)[0][0] for each in (IDS, ids)]
     return ["0" if value == 0 else f"{value:z.2f}" for value in np.abs(logits[1] - logits[0]).max(axis=1)]
@@ -269,9 +285,10 @@ def test_another_token(show, widget, by):
     expect(page.locator(".labs-moved-verdict")).to_contain_text("comes after position 1")
 
 
-def test_targets_at_the_same_position(show, widget):
+@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+def test_targets_at_the_same_position(show, widget, by):
     page = show(widget)
-    page.get_by_label("targets at the same position").check()
+    press(page, page.get_by_label("targets at the same position"), by)
     expect(page.locator(".labs-text tbody tr").nth(2).locator("td")).to_have_text(list("atten"))
     expect(page.locator(".labs-leak")).to_have_count(2 * 5)
     for i in range(5):
@@ -280,14 +297,15 @@ def test_targets_at_the_same_position(show, widget):
     expect(page.locator(".labs-verdict")).to_contain_text("the residual path hands each token on")
 
 
-def test_start_again(show, widget):
+@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+def test_start_again(show, widget, by):
     page = show(widget)
     page.get_by_label("causal mask").uncheck()
     page.get_by_label("targets at the same position").check()
     page.get_by_label("padding at position 0").check()
     page.get_by_label("token at position 4").select_option("s")
     cell(page, 1, 0, 3).click()
-    page.get_by_role("button", name="Start again").click()
+    press(page, page.get_by_role("button", name="Start again"), by)
     check_numbers(page, causal_mask(5))
     expect(page.get_by_label("causal mask")).to_be_checked()
     expect(page.get_by_label("targets at the same position")).not_to_be_checked()
