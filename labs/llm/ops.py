@@ -32,7 +32,7 @@ def linear(x, weight):
         weight: (D_in, D_out).
 
     Returns: y (..., D_out) and the LinearCache.
-    Raises: ValueError if the two shapes do not share D_in.
+    Raises: ValueError if the two shapes do not share D_in; TypeError unless both are floating-point.
     Source: no bias, as in Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 2.
     """
     x, weight = as_floats("x", x), as_floats("weight", weight)
@@ -111,7 +111,8 @@ def rms_norm(x, gain, *, eps=1e-5):
         eps: added to the mean square, so in units of x squared.
 
     Returns: y (..., D) and the RMSNormCache.
-    Raises: ValueError if gain is not (D,), or eps not positive and finite.
+    Raises: ValueError if gain is not (D,), or eps not positive and finite; TypeError unless x and gain are
+        floating-point.
     Source: Zhang & Sennrich 2019, arXiv:1910.07467, equation 4; eps guards against division by zero.
     """
     x, gain = as_floats("x", x), as_floats("gain", gain)
@@ -148,7 +149,8 @@ def softmax(x, axis=-1):
         axis: the axis along which the weights add up to one.
 
     Returns: p, of the shape of x. No cache: p is all that softmax_backward needs.
-    Raises: ValueError if a slice holds nothing but -inf, or holds NaN or +inf: it has no softmax.
+    Raises: ValueError if a slice holds nothing but -inf, or holds NaN or +inf: it has no softmax; TypeError
+        unless x is floating-point.
     Source: Bridle 1990, "Probabilistic interpretation of feedforward classification network outputs".
     """
     p = _minus_max(x, axis)
@@ -189,6 +191,7 @@ def silu(x):
         x: any shape.
 
     Returns: an array of the shape of x. No cache: x is all that silu_backward needs.
+    Raises: TypeError unless x is floating-point.
     Source: Hendrycks & Gimpel 2016, arXiv:1606.08415, section 2; Elfwing et al. 2017, arXiv:1702.03118.
     """
     x = as_floats("x", x)
@@ -228,7 +231,8 @@ def cross_entropy(logits, targets):
         targets: ids of the right tokens, (...).
 
     Returns: loss, a scalar in nats (log V for a uniform guess), and the CrossEntropyCache.
-    Raises: TypeError or ValueError if the targets are not ids in [0, V), one for each position.
+    Raises: TypeError or ValueError if the targets are not ids in [0, V), one for each position, or if logits
+        are not floating-point or hold NaN or +inf.
     Source: Goodfellow, Bengio & Courville 2016, "Deep Learning", sections 5.5 and 6.2.2.3.
     """
     log_p = _minus_max(logits, axis=-1)
