@@ -48,7 +48,7 @@ def extend(params, ids, config, kv_cache=None):
 
     Returns: logits (B, Tq, V), and the KVCache of all T + Tq positions.
     Raises: ValueError or TypeError if params, ids or kv_cache do not fit the config or each other.
-    Source: Shazeer 2019, arXiv:1911.02150, section 2.3 (incremental decoding).
+    Source: Shazeer 2019, arXiv:1911.02150, section 2, "Multi-head attention (incremental)".
     """
     check_params(params, config)
     ids = np.asarray(ids)
