@@ -86,6 +86,38 @@ def relative_error(found, expected, floor):
     return np.where(np.isnan(error), np.inf, error)
 
 
+def numeric_gradient(loss, x, step=STEP):
+    """Nudge each entry of x up and down, and see how much the loss changes: the slope by central differences.
+
+        gradient_i = (loss(x + step * e_i) - loss(x - step * e_i)) / (2 * step)
+
+    CAN see: how the loss really answers to each entry, whatever a backward pass says.
+    CANNOT see: digits below about 1e-10 of the loss and its bends; it runs the loss twice for each entry, so
+    it is for small arrays. For a verdict, with a tolerance that knows about rounding, use gradcheck.
+
+    Args:
+        loss: a function of one array that returns one number.
+        x: a float64 array; left as it is.
+        step: half the distance of the two losses.
+
+    Returns: an array of the shape of x.
+    Raises: TypeError unless x is float64 and loss returns one number.
+    Source: as for gradcheck.
+    """
+    _require_float64("x", x)
+    shapes.require_positive("step", step)
+    gradient = np.empty_like(x)
+    for index in np.ndindex(x.shape):
+        up, down = x.copy(), x.copy()
+        up[index] += step
+        down[index] -= step
+        change = np.asarray(loss(up) - loss(down))
+        if change.ndim:
+            raise TypeError(f"loss must return one number, got shape {change.shape}: add it up to a number")
+        gradient[index] = change / (2 * step)
+    return gradient
+
+
 def gradcheck(forward, backward, arrays, rng, *, entries=None, step=STEP, rtol=GRADCHECK_RTOL):
     """Compare gradients with central differences, entry by entry.
 

@@ -83,6 +83,39 @@ def test_relative_error_refuses():
         checks.relative_error(np.ones(2), np.ones(2), floor=0)
 
 
+# numeric_gradient
+
+
+def test_numeric_gradient_by_hand():
+    x = np.array([[1.0, -2.0], [0.5, 3.0]])
+    before = x.copy()
+    gradient = checks.numeric_gradient(lambda x: np.sum(x**2), x)
+    np.testing.assert_allclose(gradient, 2 * x, rtol=1e-9)  # a parabola: central differences are exact
+    np.testing.assert_array_equal(x, before)
+
+
+def test_numeric_gradient_has_an_error_of_the_order_of_the_step_squared():
+    errors = [checks.numeric_gradient(np.sin, np.array(1.0), step) - np.cos(1.0) for step in (1e-2, 1e-3)]
+    assert errors[0] / errors[1] == pytest.approx(100, rel=1e-3)  # a one-sided difference would give 10
+
+
+def test_numeric_gradient_agrees_with_the_backward_pass(rng):
+    x, upstream = rng.standard_normal((2, 3, 5))
+    found = checks.numeric_gradient(lambda x: np.sum(ops.softmax(x) * upstream), x)
+    expected = ops.softmax_backward(upstream, ops.softmax(x))
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
+    assert not np.allclose(found, ops.softmax(x) * upstream, rtol=1e-2, atol=0)  # the row sum forgotten
+
+
+def test_numeric_gradient_refuses():
+    with pytest.raises(TypeError, match="x must be a float64 array, got float32"):
+        checks.numeric_gradient(np.sum, np.ones(2, np.float32))
+    with pytest.raises(TypeError, match=r"loss must return one number, got shape \(2,\)"):
+        checks.numeric_gradient(lambda x: x, np.ones(2))
+    with pytest.raises(ValueError, match="step must be positive"):
+        checks.numeric_gradient(np.sum, np.ones(2), 0)
+
+
 # gradcheck and taylor_slope
 
 
