@@ -2,19 +2,16 @@
 
 import math
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from labs.llm import checks, mutants
+from labs.llm import checks, frameworks, mutants
 from labs.llm.checks import Finding
 from labs.llm.mistakes import MISTAKES, ORIGINAL, Mistake, plant
 from labs.llm.model import ModelConfig
 from labs.llm.mutants import CHECKS, EXAMPLES, TABLE_PATH, as_text, examine, load_table, row, values
-
-FRAMEWORKS = ("torch", "jax")
 
 
 @pytest.fixture(scope="module")
@@ -22,47 +19,23 @@ def table():
     return load_table()
 
 
-@pytest.fixture(scope="module")
-def stored():
-    """The values of the frameworks, by their path in the file."""
-    with np.load(Path(__file__).parent / "fixtures/frameworks.npz", allow_pickle=False) as file:
-        return dict(file)
-
-
-def below(stored, prefix):
-    """Return the arrays whose path begins with the prefix, by the rest of the path."""
-    return {path.removeprefix(prefix): array for path, array in stored.items() if path.startswith(prefix)}
-
-
-def framework_values(stored, example_name, framework):
+def framework_values(example_name, framework):
     """Return a framework's logits, loss and gradients under the names of mutants.values."""
-    found = below(stored, f"{example_name}/{framework}/")
-    return {name.replace("grads/", "gradient of "): array for name, array in found.items()}
+    found = frameworks.values(example_name, framework)
+    grads = {f"gradient of {key}": array for key, array in found.grads.items()}
+    return {"logits": found.logits, "loss": found.loss, **grads}
 
 
 # Two other implementations
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", frameworks.VERSIONS)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_model_agrees_with_frameworks(name, framework, stored, record_property):
+def test_the_model_agrees_with_frameworks(name, framework, record_property):
     example = EXAMPLES[name](ORIGINAL)
-    finding = checks.agreement(values(ORIGINAL, example), framework_values(stored, name, framework))
+    finding = checks.agreement(values(ORIGINAL, example), framework_values(name, framework))
     record_property(f"worst relative error against {framework}", f"{finding.numbers['relative_error']:.1e}")
     assert finding.numbers["relative_error"] <= 1e-10, finding
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_stored_examples_are_those_of_today(name, stored):
-    example = EXAMPLES[name](ORIGINAL)
-    config = {key: value.item() for key, value in below(stored, f"{name}/config/").items()}
-    assert ModelConfig(**config) == example.config
-    np.testing.assert_array_equal(stored[f"{name}/ids"], example.ids)
-    np.testing.assert_array_equal(stored[f"{name}/targets"], example.targets)
-    params = below(stored, f"{name}/params/")
-    assert params.keys() == example.params.keys()
-    for key, array in params.items():
-        np.testing.assert_array_equal(array, example.params[key], err_msg=key)
 
 
 # The examples
@@ -156,9 +129,9 @@ def test_the_table_is_whole(table):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_agreement_with_pytorch_catches_the_same_mistakes(name, stored, table):
+def test_agreement_with_pytorch_catches_the_same_mistakes(name, table):
     """In the table the package stands in for the other implementation; here it is PyTorch itself."""
-    expected = framework_values(stored, name, "torch")
+    expected = framework_values(name, "torch")
     example, _ = mutants.original_example(name)
     caught = []
     for mistake in MISTAKES:
