@@ -13,23 +13,24 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import NamedTuple
 
-from labs.llm import data, model, ops, shapes, tiny
+from labs.llm import data, model, ops, parameters, shapes, tiny
 
 #: The files that mistakes are planted in. Each may import those before it.
-FILES = ("ops", "model", "tiny", "data")
+FILES = ("ops", "parameters", "model", "tiny", "data")
 
 
 class Library(NamedTuple):
     """The modules of this package, the real ones or a mutant's."""
 
     ops: ModuleType
+    parameters: ModuleType
     model: ModuleType
     tiny: ModuleType
     data: ModuleType
 
 
 #: The package as it is, without a mistake.
-ORIGINAL = Library(ops, model, tiny, data)
+ORIGINAL = Library(ops, parameters, model, tiny, data)
 
 
 class Mistake(NamedTuple):
@@ -112,6 +113,7 @@ def _mistake(file, name, story, *texts):
 
 
 _in_ops = functools.partial(_mistake, "ops")
+_in_parameters = functools.partial(_mistake, "parameters")
 _in_model = functools.partial(_mistake, "model")
 _in_tiny = functools.partial(_mistake, "tiny")
 _in_data = functools.partial(_mistake, "data")
@@ -392,25 +394,25 @@ MISTAKES = (
         "return (p - one_hot) * (1 / positions)",
     ),
     # initial parameters
-    _in_model(
+    _in_parameters(
         "init: layers share their matrices",
         "Every layer holds the arrays of layer 0.",
         "params[key] = (scale * rng.standard_normal(shape)).astype(dtype)",
         'params[key] = params.get(f"blocks.0.{name}", (scale * rng.standard_normal(shape)).astype(dtype))',
     ),
-    _in_model(
+    _in_parameters(
         "init: norms share their gain",
         "All norms hold one array.",
         "params[key] = np.ones(shape, dtype)",
         'params[key] = params.get("blocks.0.attn_norm", np.ones(shape, dtype))',
     ),
-    _in_model(
+    _in_parameters(
         "init: every matrix from the same seed",
         "The generator starts anew for each matrix, so wq, wk and wv are equal.",
         "(scale * rng.standard_normal(shape))",
         "(scale * np.random.default_rng(seed).standard_normal(shape))",
     ),
-    _in_model(
+    _in_parameters(
         "init: loud unembedding",
         "The logits start out large, and the first loss far above log V.",
         'if name == "unembedding":\n            scale /= 10',
@@ -647,8 +649,8 @@ MISTAKES = (
         "The scores are not divided by sqrt(dh), and neither is their gradient.",
         "scores = q @ k.swapaxes(-1, -2) / math.sqrt(dh)",
         "scores = q @ k.swapaxes(-1, -2)",
-        "ds = ops.softmax_backward(dp, p) / math.sqrt(q.shape[-1])",
-        "ds = ops.softmax_backward(dp, p)",
+        "scaled = dscores / math.sqrt(q.shape[-1])",
+        "scaled = dscores",
     ),
     _in_model(
         "attention: scaled by dh",
@@ -661,8 +663,8 @@ MISTAKES = (
         "The scores are divided by sqrt(D), and so is their gradient.",
         "scores = q @ k.swapaxes(-1, -2) / math.sqrt(dh)",
         "scores = q @ k.swapaxes(-1, -2) / math.sqrt(H * dh)",
-        "ds = ops.softmax_backward(dp, p) / math.sqrt(q.shape[-1])",
-        "ds = ops.softmax_backward(dp, p) / math.sqrt(q.shape[1] * q.shape[-1])",
+        "scaled = dscores / math.sqrt(q.shape[-1])",
+        "scaled = dscores / math.sqrt(q.shape[1] * q.shape[-1])",
     ),
     _in_model(
         "attention: scaled by the number of heads",
@@ -703,14 +705,14 @@ MISTAKES = (
     _in_model(
         "attention backward: scale missing",
         "The gradient of the scores is not divided by sqrt(dh).",
-        "ds = ops.softmax_backward(dp, p) / math.sqrt(q.shape[-1])",
-        "ds = ops.softmax_backward(dp, p)",
+        "scaled = dscores / math.sqrt(q.shape[-1])",
+        "scaled = dscores",
     ),
     _in_model(
         "attention backward: softmax missing",
         "The gradient of the weights is taken for that of the scores.",
-        "ds = ops.softmax_backward(dp, p) / math.sqrt(q.shape[-1])",
-        "ds = dp / math.sqrt(q.shape[-1])",
+        "dscores = ops.softmax_backward(dp, p)",
+        "dscores = dp",
     ),
     _in_model(
         "attention backward: dv not transposed",
@@ -721,14 +723,14 @@ MISTAKES = (
     _in_model(
         "attention backward: dk not transposed",
         "The keys' gradient comes from the scores of the query at the same place.",
-        "return ds @ k, ds.swapaxes(-1, -2) @ q, dv",
-        "return ds @ k, ds @ q, dv",
+        "return scaled @ k, scaled.swapaxes(-1, -2) @ q, dv",
+        "return scaled @ k, scaled @ q, dv",
     ),
     _in_model(
         "attention backward: dq and dk exchanged",
         "The two gradients have one shape and are returned in the wrong order.",
-        "return ds @ k, ds.swapaxes(-1, -2) @ q, dv",
-        "return ds.swapaxes(-1, -2) @ q, ds @ k, dv",
+        "return scaled @ k, scaled.swapaxes(-1, -2) @ q, dv",
+        "return scaled.swapaxes(-1, -2) @ q, scaled @ k, dv",
     ),
     # SwiGLU
     _in_model(

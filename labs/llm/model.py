@@ -2,153 +2,25 @@
 
 Letters: B batch, T positions, D model width, H heads, dh = D/H head width, F feed-forward width, V vocabulary
 size, L layers. Weights multiply from the right, y = x @ W. As in `ops.py`, every forward function is followed
-by its backward, and everything keeps the dtype of the parameters.
+by its backward, and everything keeps the dtype of the parameters. Those are described in `parameters.py`.
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from labs.llm import ops, shapes
 from labs.llm.ops import LinearCache, linear_backward, rms_norm, rms_norm_backward, silu, silu_backward
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """The sizes of a model. The vocabulary comes from the text, so vocab_size has no default."""
-
-    vocab_size: int  # V
-    d_model: int = 32  # D
-    n_heads: int = 4  # H
-    n_layers: int = 1  # L
-    d_ff: int = 64  # F
-    rope_base: float = 10000.0
-    norm_eps: float = 1e-5
-
-    def __post_init__(self):
-        for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff"):
-            shapes.require_size(name, getattr(self, name))
-        for name in ("rope_base", "norm_eps"):
-            shapes.require_positive(name, getattr(self, name))
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"d_model must be divisible by n_heads, got D = {self.d_model} and H = {self.n_heads}: "
-                "each head takes an equal share of the width"
-            )
-        if self.d_head % 2:
-            raise ValueError(
-                f"d_model / n_heads must be even, got dh = {self.d_head}: "
-                "RoPE rotates pairs, so change d_model or n_heads"
-            )
-
-    @property
-    def d_head(self):
-        """The width of one head, dh = D / H."""
-        return self.d_model // self.n_heads
-
-
-class BlockWeights(NamedTuple):
-    """One value for each parameter of a block: the arrays, their gradients, or the letters of their axes."""
-
-    attn_norm: np.ndarray
-    wq: np.ndarray
-    wk: np.ndarray
-    wv: np.ndarray
-    wo: np.ndarray
-    ffn_norm: np.ndarray
-    w1: np.ndarray
-    w3: np.ndarray
-    w2: np.ndarray
-
-
-#: The letters of the axes of a block's parameters: w1 is (D, F).
-BLOCK_AXES = BlockWeights(
-    attn_norm="D", wq="DD", wk="DD", wv="DD", wo="DD", ffn_norm="D", w1="DF", w3="DF", w2="FD"
+from labs.llm.parameters import (
+    BLOCK_AXES,
+    BlockWeights,
+    ModelConfig,
+    block_weights,
+    check_arrays,
+    check_params,
 )
-
-
-def param_axes(config):
-    """Return the letters of the axes of every parameter by its key, in the order of the forward pass."""
-    axes = {"embedding": "VD"}
-    for l in range(config.n_layers):
-        axes |= {f"blocks.{l}.{name}": letters for name, letters in BLOCK_AXES._asdict().items()}
-    return axes | {"final_norm": "D", "unembedding": "DV"}
-
-
-def param_shapes(config):
-    """Return the shape of every parameter by its key, in the order of the forward pass."""
-    return {key: _shape(letters, config) for key, letters in param_axes(config).items()}
-
-
-def _shape(letters, config):
-    sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff}
-    return tuple(sizes[letter] for letter in letters)
-
-
-def init_params(config, seed, dtype=np.float64):
-    """Draw the parameters of a new model.
-
-    Gains are one, embeddings have variance one, and a matrix (n_in, n_out) is normal with variance 1 / n_in,
-    so that what comes out varies as much as what goes in. Two departures: wo and w2 are divided by sqrt(2L),
-    for 2L branches add up in the residual stream; unembedding is divided by ten, for a first loss near log V.
-
-    Args:
-        config: the ModelConfig.
-        seed: an int, or the np.random.Generator to draw from. One seed gives the same draw in both dtypes.
-        dtype: np.float64 (to teach and check) or np.float32 (to train).
-
-    Returns: a dict of arrays with the keys and shapes of param_shapes(config); no two share memory.
-    Raises: TypeError for another dtype, or without a seed.
-    Source: LeCun et al. 1998, "Efficient BackProp", section 4.6 (1 / n_in); Radford et al. 2019 (GPT-2),
-        section 2.3 (residual branches).
-    """
-    if np.dtype(dtype) not in (np.float64, np.float32):
-        raise TypeError(f"dtype must be np.float64 or np.float32, got {np.dtype(dtype)}")
-    if seed is None:
-        raise TypeError("seed must be an int or a np.random.Generator, got None: a draw must be repeatable")
-    rng = np.random.default_rng(seed)
-    params = {}
-    for key, shape in param_shapes(config).items():
-        name = key.split(".")[-1]
-        if name.endswith("norm"):
-            params[key] = np.ones(shape, dtype)
-            continue
-        scale = 1.0 if name == "embedding" else 1 / math.sqrt(shape[0])
-        if name in ("wo", "w2"):
-            scale /= math.sqrt(2 * config.n_layers)
-        if name == "unembedding":
-            scale /= 10
-        params[key] = (scale * rng.standard_normal(shape)).astype(dtype)
-    return params
-
-
-def check_params(params, config):
-    """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one dtype."""
-    axes = param_axes(config)
-    if params.keys() != axes.keys():
-        missing, extra = sorted(axes.keys() - params.keys()), sorted(params.keys() - axes.keys())
-        raise ValueError(
-            f"params must have the keys of param_shapes(config), got missing {missing} and extra {extra}: "
-            "were they made for another config?"
-        )
-    _check_arrays(params, axes, config)
-
-
-def _check_arrays(arrays, axes, config):
-    dtype = np.asarray(arrays[next(iter(axes))]).dtype
-    for key, letters in axes.items():
-        array = arrays[key]
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or dtype.kind != "f":
-            raise TypeError(
-                f"params must be arrays of one floating-point dtype, got {np.asarray(array).dtype} "
-                f"({type(array).__name__}) in {key} beside {dtype}: convert them all"
-            )
-        expected = _shape(letters, config)
-        shapes.require_shape(
-            key, array, f"({', '.join(letters)})", expected, "is it made for another config?"
-        )
+from labs.llm.parameters import init_params as init_params  # for those who use the model: they need one
 
 
 def split_heads(x, n_heads):
@@ -163,8 +35,7 @@ def split_heads(x, n_heads):
         n_heads: H, a divisor of D.
 
     Returns: (B, H, T, dh), a view of x where its memory layout allows one.
-    Raises: ValueError if x is not (B, T, D), H below one, or D not divisible by H; TypeError unless H is an
-        int.
+    Raises: ValueError unless x is (B, T, D) and H >= 1 divides D; TypeError unless H is an int.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
     """
     x = np.asarray(x)
@@ -201,8 +72,8 @@ def rope(x, positions=None, *, base=10000.0, inverse=False):
         y[t, 2r]     = x[t, 2r] * cos(angle[t, r]) - x[t, 2r + 1] * sin(angle[t, r])
         y[t, 2r + 1] = x[t, 2r] * sin(angle[t, r]) + x[t, 2r + 1] * cos(angle[t, r])
 
-    Queries and keys are rotated, values never. The dot product of a rotated query and a rotated key depends
-    on their positions only through the difference.
+    Queries and keys are rotated, values never. A score then depends on the two positions only through their
+    difference.
 
     Args:
         x: queries or keys, (..., T, dh), dh even.
@@ -211,8 +82,8 @@ def rope(x, positions=None, *, base=10000.0, inverse=False):
         inverse: rotate back. A rotation is orthogonal, so this is both the inverse and the backward pass.
 
     Returns: an array of the shape and dtype of x. The angles are computed in float64, in radians.
-    Raises: ValueError for an odd dh, positions that are not (T,) or not finite, a base that is not positive
-        and finite; TypeError if x is not floating point, or positions or base are not real numbers.
+    Raises: ValueError for an odd dh, positions that are not T finite numbers, a base that is not positive and
+        finite; TypeError if x is not floating point, or positions or base are not real.
     Source: Su et al. 2021 (RoFormer), arXiv:2104.09864, equation 34; r counts from zero here.
     """
     x = shapes.as_floats("x", x)
@@ -277,8 +148,7 @@ def attention(q, k, v, mask):
         mask: boolean, True = may read, (Tq, Tk) or (B, H, Tq, Tk), where an axis of size 1 serves for all.
 
     Returns: o (B, H, Tq, dh) and the AttentionCache.
-    Raises: ValueError if shapes disagree or a query may read nothing; TypeError if q, k or v is not floating
-        point or the mask not boolean.
+    Raises: ValueError if shapes disagree or a query may read nothing; TypeError for another kind of numbers.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
     """
     q, k, v = shapes.as_floats("q", q), shapes.as_floats("k", k), shapes.as_floats("v", v)
@@ -300,9 +170,11 @@ def attention_backward(do, cache):
     # forward: o = p @ v
     dv = p.swapaxes(-1, -2) @ do
     dp = do @ v.swapaxes(-1, -2)
+    # forward: p = softmax(scores)
+    dscores = ops.softmax_backward(dp, p)
     # forward: scores = q @ k^T / sqrt(dh)
-    ds = ops.softmax_backward(dp, p) / math.sqrt(q.shape[-1])
-    return ds @ k, ds.swapaxes(-1, -2) @ q, dv
+    scaled = dscores / math.sqrt(q.shape[-1])
+    return scaled @ k, scaled.swapaxes(-1, -2) @ q, dv
 
 
 class SwigluCache(NamedTuple):
@@ -377,11 +249,6 @@ class BlockCache(NamedTuple):
     hidden: np.ndarray  # (B, T, F)
 
 
-def block_weights(params, l):
-    """Return the BlockWeights of layer `l`, the arrays of `params` themselves."""
-    return BlockWeights(*(params[f"blocks.{l}.{name}"] for name in BlockWeights._fields))
-
-
 def block(x, weights, config, *, mask=None, positions=None, rotate=True):
     """Add to the residual stream what attention gathers, then what the feed-forward makes of it (pre-norm).
 
@@ -400,7 +267,7 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
         of after the sum: Xiong et al. 2020, arXiv:2002.04745, figure 1.
     """
     w = weights
-    _check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
+    check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
     shapes.require_axes("x", x, "B, T, D")
     if mask is None:
         mask = causal_mask(x.shape[1])

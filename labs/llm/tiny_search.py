@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from labs.llm import tiny
-from labs.llm.model import forward, loss_and_grads, param_shapes
+from labs.llm.model import forward, loss_and_grads
+from labs.llm.parameters import param_shapes
 
 #: Standard deviations of the draw, by the last part of the key. Gains are uniform in GAINS.
 SCALES = {

@@ -1,6 +1,6 @@
 // The model with one layer, forward, on one text: what `labs.llm.model.forward` computes.  No document.
 //
-// Matrices are flat and row-major.  `params` has the keys of `labs.llm.model.param_shapes`, `settings`
+// Matrices are flat and row-major.  `params` has the keys of `labs.llm.parameters.param_shapes`, `settings`
 // holds D, H, base and eps.
 import { attentionScores, maskScores, softmaxAlong } from "./attention.js";
 import { range } from "./numbers.js";

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from labs.llm import mistakes, model, ops
+from labs.llm import mistakes, model, ops, parameters
 from labs.llm.mistakes import FILES, MISTAKES, ORIGINAL, Mistake, plant, planted_source, source
 
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
@@ -29,12 +29,13 @@ def test_each_mistake_can_be_planted(mistake):
 def test_every_operation_is_done_wrong_somewhere():
     functions = {
         f"{module.__name__.split('.')[-1]}.{name}"
-        for module in (ops, model)
+        for module in (ops, parameters, model)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
     }
-    helpers = {"check_params", "param_axes", "param_shapes", "block_weights", "loss_and_grads"}
-    helpers = {f"model.{name}" for name in helpers} | {"ops.linear"}  # matmul leaves no room for mistakes
+    helpers = {"check_params", "check_arrays", "param_axes", "param_shapes", "block_weights"}
+    helpers = {f"parameters.{name}" for name in helpers} | {"model.loss_and_grads"}
+    helpers |= {"ops.linear"}  # matmul leaves no room for mistakes
     assert functions - {mistake.where for mistake in MISTAKES} == helpers
 
 
