@@ -1,0 +1,218 @@
+"""Checks for the exercises of chapter 8: gradients by pencil, of the logits, a matrix, a table, a softmax."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from labs.exercises.pencil import Line, judge_numbers
+from labs.exercises.verdict import Case, Verdict, judge
+from labs.llm.ops import (
+    EmbeddingCache,
+    LinearCache,
+    cross_entropy,
+    cross_entropy_backward,
+    embedding_backward,
+    linear_backward,
+    softmax,
+    softmax_backward,
+)
+
+#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
+RTOL = 1e-9
+
+#: Room for a central difference instead of the formula.
+DIFFERENCE_RTOL = 1e-7
+
+Table = Sequence[Sequence[float]]
+
+
+def check_pencil(dlogits: Table | None, dweight: Table | None) -> Verdict:
+    """Judge gradients by pencil: of the logits at two positions, and of the matrix that made them."""
+    x = np.array([[2.0, 0.0], [1.0, 10.0]])
+    p = np.array([[1 / 4, 1 / 4, 1 / 2], [3 / 5, 1 / 5, 1 / 5]])
+    one_hot = np.eye(3)[[2, 0]]
+    right = (p - one_hot) / 2
+    return judge_numbers(
+        {
+            "dlogits": Line(
+                dlogits,
+                right,
+                {
+                    "The loss is a mean over two positions: divide by 2.": p - one_hot,
+                    "The signs are turned: raising the target's logit lowers the loss.": -right,
+                    "The signs are turned, and the mean over two positions is missing.": one_hot - p,
+                    "These are the chances, halved: take 1 away at each target first.": p / 2,
+                },
+            ),
+            "dweight": Line(
+                dweight,
+                x.T @ right,
+                {
+                    "This is x @ dlogits. Row i of dweight uses column i of x.": x @ right,
+                    "Both positions use the matrix: add their products, do not average.": x.T @ right / 2,
+                    "The mean over two positions is missing.": x.T @ (p - one_hot),
+                    "Only the first position is in it: both use the matrix.": np.outer(x[0], right[0]),
+                    "Only the second position is in it: both use the matrix.": np.outer(x[1], right[1]),
+                },
+            ),
+        },
+        praise="Both gradients agree with the code.",
+    )
+
+
+def check_dlogits(my_dlogits: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
+    """Judge function(logits, targets): the gradient of the mean cross-entropy, (B,T,V)."""
+    rng = np.random.default_rng(8)
+    return judge(
+        my_dlogits,
+        *(
+            _dlogits_case(rng.normal(size=(B, T, V)), rng.integers(V, size=(B, T)))
+            for B, T, V in ((3, 5, 6), (2, 7, 4))
+        ),
+        call="check_dlogits(my_dlogits)",
+        praise="Chances minus one-hot, shared out over all positions.",
+        rtol=DIFFERENCE_RTOL,
+    )
+
+
+def _dlogits_case(logits: np.ndarray, targets: np.ndarray) -> Case:
+    B, T, V = logits.shape
+    one_hot = np.eye(V)[targets]
+    p, along_t = softmax(logits), softmax(logits, axis=1)
+    axis = "The softmax runs along the positions. It belongs along the vocabulary."
+    mean = "The loss is a mean over all B*T positions: divide by B*T."
+    return Case(
+        (logits, targets),
+        given=f"logits of shape {logits.shape} and targets of shape {targets.shape}",
+        expected=cross_entropy_backward(1.0, cross_entropy(logits, targets)[1]),
+        traps={
+            f"{axis} And the mean is over all B*T positions, not over T.": (along_t - one_hot) / T,
+            axis: (along_t - one_hot) / (B * T),
+            mean: p - one_hot,
+            f"{mean} You divide by T.": (p - one_hot) / T,
+            f"{mean} You divide by B.": (p - one_hot) / B,
+            f"{mean} You divide by the number of logits.": (p - one_hot) / logits.size,
+            "The signs are turned: raising the target's logit lowers the loss.": (one_hot - p) / (B * T),
+            "These are the chances, shared out: take 1 away at each target.": p / (B * T),
+        },
+        hint="(softmax(logits) - one_hot) / (B * T), with the softmax along the vocabulary.",
+    )
+
+
+def check_dweight(my_dweight: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
+    """Judge function(x, dy): the gradient (D,V) of the matrix in y = x @ weight, from x and dy (B,T,..)."""
+    rng = np.random.default_rng(18)
+    return judge(
+        my_dweight,
+        *(
+            _dweight_case(rng.normal(size=(B, T, D)), rng.normal(size=(B, T, V)))
+            for B, T, D, V in ((3, 7, 6, 5), (2, 4, 8, 9))
+        ),
+        call="check_dweight(my_dweight)",
+        praise="Every position has used the matrix, and every product is added.",
+        rtol=RTOL,
+    )
+
+
+def _dweight_case(x: np.ndarray, dy: np.ndarray) -> Case:
+    B, T, D = x.shape
+    products = x.swapaxes(-1, -2) @ dy  # (B,D,V)
+    right = linear_backward(dy, LinearCache(x, np.zeros((D, dy.shape[-1]))))[1]
+    add = "Every position uses the same matrix: add the products over B and T"
+    return Case(
+        (x, dy),
+        given=f"x of shape {x.shape} and dy of shape {dy.shape}",
+        expected=right,
+        traps={
+            f"{add}, do not average.": right / (B * T),
+            f"{add}, do not average over the batch.": right / B,
+            f"{add}, do not average over the positions.": right / T,
+            f"{add}; this is the first sequence alone.": products[0],
+            f"{add}; this is the last sequence alone.": products[-1],
+            "Keep the sum over B: the matrix has no batch axis.": products,
+            "This is transposed: dweight has the shape of the weight, (D, V).": right.T,
+            "Multiply position by position, then add; this adds x and dy up first.": (
+                np.outer(x.sum(axis=(0, 1)), dy.sum(axis=(0, 1)))
+            ),
+        },
+        hint="x^T dy, added over all B*T positions.",
+    )
+
+
+def check_embedding_backward(
+    my_embedding_backward: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
+) -> Verdict:
+    """Judge function(dx, ids, V): the gradient (V,D) of the table in x = table[ids]."""
+    rng = np.random.default_rng(28)
+    return judge(
+        my_embedding_backward,
+        _embedding_case(rng.normal(size=(2, 5, 3)), np.array([[0, 7, 7, 3, 5], [1, 0, 8, 6, 0]]), 9),
+        _embedding_case(rng.normal(size=(3, 4, 6)), np.array([[2, 2, 2, 2], [5, 0, 2, 5], [9, 4, 9, 0]]), 11),
+        call="check_embedding_backward(my_embedding_backward)",
+        praise="What is used several times adds several times.",
+        rtol=RTOL,
+    )
+
+
+def _embedding_case(dx: np.ndarray, ids: np.ndarray, V: int) -> Case:
+    right = embedding_backward(dx, EmbeddingCache(ids, np.zeros((V, dx.shape[-1]))))
+    last, first, first_word = np.zeros_like(right), np.zeros_like(right), np.zeros_like(right)
+    for place in np.ndindex(ids.shape):
+        last[ids[place]] = dx[place]
+    for place in reversed(list(np.ndindex(ids.shape))):
+        first[ids[place]] = dx[place]
+    np.add.at(first_word, ids[0], dx[0])
+    counts = np.bincount(ids.ravel(), minlength=V)[:, np.newaxis]
+    add = "A token that occurs several times adds all its gradients"
+    return Case(
+        (dx, ids, V),
+        given=f"dx of shape {dx.shape}, ids of shape {ids.shape} and V = {V}",
+        expected=right,
+        traps={
+            f"{add}; only its last one is kept here. dtable[ids] += dx does that too.": last,
+            f"{add}; only its first one is kept here.": first,
+            f"{add}; they are averaged here.": right / np.maximum(counts, 1),
+            f"{add}, over all sequences; only the first sequence is in it.": first_word,
+        },
+        hint="Start from zeros of shape (V, D); for each place add dx[b, t] to row ids[b, t].",
+    )
+
+
+def check_softmax_backward(
+    my_softmax_backward: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> Verdict:
+    """Judge function(dp, p): the gradient of the scores, where p = softmax(scores) along the last axis."""
+    rng = np.random.default_rng(38)
+    return judge(
+        my_softmax_backward,
+        *(_softmax_case(rng.normal(size=shape), rng.normal(size=shape)) for shape in ((3, 5), (2, 4, 3, 6))),
+        call="check_softmax_backward(my_softmax_backward)",
+        praise="The whole Jacobian has acted, and none was built.",
+        rtol=RTOL,
+    )
+
+
+def _softmax_case(scores: np.ndarray, dp: np.ndarray) -> Case:
+    masked = scores.copy()
+    masked[..., 0, -1] = -np.inf  # as behind a mask: this chance is exactly zero
+    p = softmax(masked)
+    return Case(
+        (dp, p),
+        given=f"dp and p of shape {p.shape}",
+        expected=softmax_backward(dp, p),
+        traps={
+            "The other chances move too: sum_j p_j dp_j is missing.": p * dp,
+            "This is the diagonal of the Jacobian alone: the other chances move too.": p * (1 - p) * dp,
+            "The signs are turned.": -softmax_backward(dp, p),
+            "The sum should weigh each dp_j with its p_j.": p * (dp - dp.sum(axis=-1, keepdims=True)),
+            "The sum should weigh each dp_j with its p_j; this is their plain mean.": (
+                p * (dp - dp.mean(axis=-1, keepdims=True))
+            ),
+            "The sum runs along the wrong axis: a softmax row is the last axis.": (
+                p * (dp - (p * dp).sum(axis=-2, keepdims=True))
+            ),
+            "The sum runs over the whole array: each row has its own.": p * (dp - (p * dp).sum()),
+            "The factor p in front is missing.": dp - (p * dp).sum(axis=-1, keepdims=True),
+        },
+        hint="p * (dp - sum_j p_j dp_j), the sum along the last axis, kept as an axis.",
+    )
