@@ -110,7 +110,7 @@ def train(checkpoint, corpus, settings, *, path=None):
 
 
 def _steps(checkpoint, corpus, settings, path):
-    while checkpoint.step < settings.steps:
+    for _ in range(checkpoint.step, settings.steps):
         progress = train_step(checkpoint, corpus.training, settings)
         checkpoint = progress.checkpoint
         if checkpoint.step % settings.report_every == 0 or checkpoint.step == settings.steps:
