@@ -70,7 +70,7 @@ def refresh_notebook(path: Path) -> bool:
 
     Raises: RefreshError if a cell fails or the result is not fit to be stored; the file is then as it was.
     """
-    notebook = nbformat.read(path, as_version=4)
+    notebook, started = _read(path), [0]
     client = NotebookClient(
         notebook,
         kernel_name=METADATA["kernelspec"]["name"],
@@ -78,17 +78,32 @@ def refresh_notebook(path: Path) -> bool:
         timeout=600,
         record_timing=False,
         store_widget_state=False,
+        on_cell_execute=lambda cell, cell_index: started.append(cell_index),  # noqa: ARG005  (named by nbclient)
         coalesce_streams=True,  # how a kernel cuts its output into messages depends on the moment
     )
     try:
         client.execute(stderr=subprocess.DEVNULL)  # of the kernel itself; that of a cell is an output
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         report = without_colours(str(error)).strip()
-        raise RefreshError(f"{path}: {_failing_cell(notebook)} failed:\n{report}") from error
+        number = sum(cell.cell_type == "code" for cell in notebook.cells[: started[-1] + 1])
+        raise RefreshError(f"{path}: code cell {number} failed:\n{report}") from error
     clean(notebook)
     if found := problems(notebook):
         raise RefreshError(f"{path} is not stored:\n" + "\n".join(found))
     return _write_if_changed(path, nbformat.writes(notebook) + "\n")
+
+
+def _read(path: Path):
+    """Read a notebook; raise RefreshError for a path that is none."""
+    if path.suffix != ".ipynb" or not path.is_file():
+        raise RefreshError(
+            f"expected the path of a notebook (.ipynb), got {path}: "
+            "the generated sections of pages are rewritten every time, without being named"
+        )
+    try:
+        return nbformat.read(path, as_version=4)
+    except nbformat.reader.NotJSONError as error:
+        raise RefreshError(f"{path} is not a notebook: {str(error)[:80]}") from error
 
 
 def clean(notebook) -> None:
@@ -122,13 +137,6 @@ def problems(notebook) -> list[str]:
             if WIDGET_VIEW in output.get("data", {}):
                 found.append(f"{name}: expected the widget's text, got also a reference to a kernel's object")
     return found
-
-
-def _failing_cell(notebook) -> str:
-    """Which code cell was running when the notebook failed: the last that had started."""
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    started = [number for number, cell in enumerate(code, start=1) if cell.execution_count or cell.outputs]
-    return f"code cell {max(started, default=1)}"
 
 
 def with_generated_sections(page: str) -> str:

@@ -97,6 +97,22 @@ def test_the_others_are_refreshed_when_one_fails(notebook, write, write_notebook
     assert capsys.readouterr().out == "notebook.ipynb: FAILED\nother.ipynb: changed\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("page.md", "# A page", r"expected the path of a notebook \(\.ipynb\), got .*page\.md"),
+        ("missing.ipynb", None, r"expected the path of a notebook \(\.ipynb\), got .*missing\.ipynb"),
+        ("broken.ipynb", "# A page", r"broken\.ipynb is not a notebook"),
+    ],
+)
+def test_what_is_no_notebook_is_refused(tmp_path, name, text, said):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(RefreshError, match=said):
+        refresh.refresh([path], tmp_path)
+
+
 def test_named_notebooks_only(notebook, write, write_notebook, tmp_path):
     write("1 / 0")
     other = notebook.with_name("other.ipynb")
