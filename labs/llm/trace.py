@@ -21,6 +21,7 @@ Any other name with a d in front is the gradient of the loss with respect to wha
 """
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labs.llm import formula, model, ops
+from labs.llm.ops import LinearCache, linear_backward
 
 #: The size that each index letter of `Step.axes` runs over, a key of `Trace.sizes`. A query i and a key j are
 #: positions; m is a feature where d is another; r is a pair of features of a head.
@@ -78,31 +80,13 @@ class Trace:
 
     def gradients(self):
         """Return the gradients of all parameters, by the keys of params."""
-        given = (step.key for step in self.steps if step.phase == "given")
-        whole = {step.gradient_of: step.value for step in self.steps}
-        return {key: whole[key] for key in given if key in whole}
+        found = {step.gradient_of: step.value for step in self.steps}
+        return {
+            step.key: found[step.key] for step in self.steps if step.phase == "given" and step.key in found
+        }
 
 
-# The steps, in order
-
-
-class _Recipe(NamedTuple):
-    """What is known of a step before there is a number. A gradient has axes and part from what it is `of`."""
-
-    name: str
-    by: str
-    formula: str
-    axes: str = ""
-    part: str = ""
-    of: str | None = None
-
-
-def _made(part, name, axes, by, text):
-    return _Recipe(name, by, text, axes=axes, part=part)
-
-
-def _gradient(of, by, text, name=None):
-    return _Recipe(name or f"d{of}", by, text, of=of)
+# The formulas, in order
 
 
 #: Axes and part of the parameters.
@@ -122,153 +106,327 @@ _PARAMETERS = {
 }
 
 
-def _norm(norm, x, y):
-    """Return the steps of y = rms_norm(x); `norm` is attn, ffn or final."""
-    part = f"{norm}_norm"
-    mean_square = f"sum({x}[b, t, d] ** 2 for d in range(D)) / D"
-    return (
-        _made(part, f"{norm}_inv_rms", "bt", "ops.rms_norm", f"1 / sqrt({mean_square} + eps)"),
-        _made(part, f"{norm}_unit", "btd", "ops.rms_norm", f"{x}[b, t, d] * {norm}_inv_rms[b, t]"),
-        _made(part, y, "btd", "ops.rms_norm", f"{norm}_norm[d] * {norm}_unit[b, t, d]"),
+class _Recipe(NamedTuple):
+    """What is known of a step before there are numbers."""
+
+    name: str
+    axes: str
+    formula: str
+    by: str
+    part: str | None  # None for a gradient, which belongs where its tensor does
+    of: str | None  # name of the tensor whose gradient it is, or a share of the gradient
+
+
+def _recipe(line, by, part=None, of=None):
+    """Read a line such as "r[b, t, d] = x[b, t, d] + brought[b, t, d]"."""
+    entry, text = line.split(" = ", 1)
+    name, _, letters = entry.rstrip("]").partition("[")
+    return _Recipe(name, letters.replace(", ", ""), text, by, part, of)
+
+
+def _steps(part, by, *lines):
+    return tuple(_recipe(line, by, part=part) for line in lines)
+
+
+def _gradients(by, *lines):
+    """Return the steps of gradients: dX is that of X."""
+    return tuple(_share(by, line, line[1:].split("[")[0]) for line in lines)
+
+
+def _share(by, line, of):
+    """Return the step of a share of the gradient of tensor `of`."""
+    return _recipe(line, by, of=of)
+
+
+_EVERY = "for b in range(B) for t in range(T)"
+
+
+def _rms_norm(norm, x, y):
+    """Return the steps of y = rms_norm(x), where `norm` is attn, ffn or final."""
+    return _steps(
+        f"{norm}_norm",
+        "ops.rms_norm",
+        f"{norm}_inv_rms[b, t] = 1 / sqrt(sum({x}[b, t, d] ** 2 for d in range(D)) / D + eps)",
+        f"{norm}_unit[b, t, d] = {x}[b, t, d] * {norm}_inv_rms[b, t]",
+        f"{y}[b, t, d] = {norm}_norm[d] * {norm}_unit[b, t, d]",
     )
 
 
-def _norm_backward(norm, x, y, dx):
-    """Return the steps from dy to the gain and to dx."""
-    by = "ops.rms_norm_backward"
-    unit, mean = f"{norm}_unit", f"{norm}_mean"
-    pairs = f"d{unit}[b, t, d] * {unit}[b, t, d]"
-    inner = f"d{unit}[b, t, d] - {unit}[b, t, d] * {mean}[b, t]"
+def _rms_norm_backward(norm, y):
+    """Return the steps from dy, all but the last one."""
+    by, unit = "ops.rms_norm_backward", f"{norm}_unit"
+    products = f"d{unit}[b, t, d] * {unit}[b, t, d]"
     return (
-        _gradient(
-            f"{norm}_norm", by, f"sum(d{y}[b, t, d] * {unit}[b, t, d] for b in range(B) for t in range(T))"
-        ),
-        _gradient(unit, by, f"d{y}[b, t, d] * {norm}_norm[d]"),
-        _made(f"{norm}_norm", mean, "bt", by, f"sum({pairs} for d in range(D)) / D"),
-        _gradient(x, by, f"{norm}_inv_rms[b, t] * ({inner})", name=dx),
+        *_gradients(by, f"d{norm}_norm[d] = sum(d{y}[b, t, d] * {unit}[b, t, d] {_EVERY})"),
+        *_gradients(by, f"d{unit}[b, t, d] = d{y}[b, t, d] * {norm}_norm[d]"),
+        *_steps(f"{norm}_norm", by, f"{norm}_mean[b, t] = sum({products} for d in range(D)) / D"),
     )
 
 
-def _projected(y, w):
-    """Return the step of y = split_heads(z @ w)."""
-    text = f"sum(z[b, t, m] * {w}[m, h * dh + e] for m in range(D))"
-    return _made("attention", y, "bhte", "model.block", text)
-
-
-def _projected_backward(y, w):
-    """Return the steps from dy to z and to w. Column d of w belongs to entry d % dh of head d // dh."""
-    share = f"sum(d{y}[b, h, t, e] * {w}[d, h * dh + e] for h in range(H) for e in range(dh))"
-    split = f"d{y}[b, d // dh, t, d % dh]"
-    return (
-        _gradient("z", "ops.linear_backward", share, name=f"dz_{y}"),
-        _gradient(w, "ops.linear_backward", f"sum(z[b, t, m] * {split} for b in range(B) for t in range(T))"),
+def _rms_norm_to(dx, norm, of):
+    """Return the last step of RMSNorm backward, to dx: the gradient of `of`, or a share of it."""
+    line = (
+        f"{dx}[b, t, d] = {norm}_inv_rms[b, t]"
+        f" * (d{norm}_unit[b, t, d] - {norm}_unit[b, t, d] * {norm}_mean[b, t])"
     )
+    return _share("ops.rms_norm_backward", line, of)
 
 
-_COS, _SIN = "cos(angle[t, e // 2])", "sin(angle[t, e // 2])"
-
-
-def _rotated(x):
-    """Return the step of x_rot = rope(x): pair (2r, 2r + 1) turns by angle r, forwards."""
-    own, after, before = f"{x}[b, h, t, e]", f"{x}[b, h, t, e + 1]", f"{x}[b, h, t, e - 1]"
-    even, odd = f"{own} * {_COS} - {after} * {_SIN}", f"{before} * {_SIN} + {own} * {_COS}"
-    return _made("attention", f"{x}_rot", "bhte", "model.rope", f"{even} if e % 2 == 0 else {odd}")
-
-
-def _rotated_backward(x):
-    """Return the step from dx_rot to dx: the same pair turns back."""
-    dy = f"d{x}_rot"
-    own, after, before = f"{dy}[b, h, t, e]", f"{dy}[b, h, t, e + 1]", f"{dy}[b, h, t, e - 1]"
-    even, odd = f"{own} * {_COS} + {after} * {_SIN}", f"{own} * {_COS} - {before} * {_SIN}"
-    return _gradient(x, "model.rope", f"{even} if e % 2 == 0 else {odd}")
-
-
-def _linear(part, y, x, w, axes, by="ops.linear"):
-    """Return the step of y = x @ w; `axes` are the letters of the feature axes of x and y."""
-    a, c = axes
-    size = SIZES_OF[a]
-    return _made(part, y, f"bt{c}", by, f"sum({x}[b, t, {a}] * {w}[{a}, {c}] for {a} in range({size}))")
-
-
-def _linear_backward(y, x, w, axes, dx=None):
-    """Return the steps from dy to x and to w."""
-    a, c = axes
-    by = "ops.linear_backward"
-    every = "for b in range(B) for t in range(T)"
-    return (
-        _gradient(x, by, f"sum(d{y}[b, t, {c}] * {w}[{a}, {c}] for {c} in range({SIZES_OF[c]}))", name=dx),
-        _gradient(w, by, f"sum({x}[b, t, {a}] * d{y}[b, t, {c}] {every})"),
+def _rotated(x, y, sign, back):
+    """Return the line of y = rope(x): pair (2r, 2r + 1) turns by angle r; sign - forwards, + backwards."""
+    cos, sin = "cos(angle[t, e // 2])", "sin(angle[t, e // 2])"
+    own, after, before = (
+        f"{x}[b, h, t, e] * {cos}",
+        f"{x}[b, h, t, e + 1] * {sin}",
+        f"{x}[b, h, t, e - 1] * {sin}",
     )
+    return f"{y}[b, h, t, e] = {own} {sign} {after} if e % 2 == 0 else {own} {back} {before}"
 
 
-_LOOKED_UP = _made("embedding", "x", "btd", "ops.embedding", "embedding[ids[b, t], d]")
-_FROM_BELOW = _made("embedding", "x", "btd", "model.block", "y[b, t, d]")
+_LOOKED_UP = _steps("embedding", "ops.embedding", "x[b, t, d] = embedding[ids[b, t], d]")
+_FROM_BELOW = _steps("embedding", "model.block", "x[b, t, d] = y[b, t, d]")
 
 _BLOCK = (
-    *_norm("attn", "x", "z"),
-    _projected("q", "wq"),
-    _projected("k", "wk"),
-    _projected("v", "wv"),
-    _made("attention", "angle", "tr", "model.rope", "t * base ** (-2 * r / dh)"),
-    _rotated("q"),
-    _rotated("k"),
-    _made(
+    *_rms_norm("attn", "x", "z"),
+    *_steps(
         "attention",
-        "scores",
-        "bhij",
+        "model.block",
+        "q[b, h, t, e] = sum(z[b, t, m] * wq[m, h * dh + e] for m in range(D))",
+        "k[b, h, t, e] = sum(z[b, t, m] * wk[m, h * dh + e] for m in range(D))",
+        "v[b, h, t, e] = sum(z[b, t, m] * wv[m, h * dh + e] for m in range(D))",
+    ),
+    *_steps(
+        "attention",
+        "model.rope",
+        "angle[t, r] = t * base ** (-2 * r / dh)",
+        _rotated("q", "q_rot", "-", "+"),
+        _rotated("k", "k_rot", "-", "+"),
+    ),
+    *_steps(
+        "attention",
         "model.attention",
-        "sum(q_rot[b, h, i, e] * k_rot[b, h, j, e] for e in range(dh)) / sqrt(dh)",
+        "scores[b, h, i, j] = sum(q_rot[b, h, i, e] * k_rot[b, h, j, e] for e in range(dh)) / sqrt(dh)",
+        "masked[b, h, i, j] = scores[b, h, i, j] if j <= i else -inf",
     ),
-    _made("attention", "masked", "bhij", "model.attention", "scores[b, h, i, j] if j <= i else -inf"),
-    _made("attention", "row_max", "bhi", "ops.softmax", "max(masked[b, h, i, j] for j in range(T))"),
-    _made("attention", "exps", "bhij", "ops.softmax", "exp(masked[b, h, i, j] - row_max[b, h, i])"),
-    _made(
-        "attention", "p", "bhij", "ops.softmax", "exps[b, h, i, j] / sum(exps[b, h, i, c] for c in range(T))"
+    *_steps(
+        "attention",
+        "ops.softmax",
+        "row_max[b, h, i] = max(masked[b, h, i, j] for j in range(T))",
+        "exps[b, h, i, j] = exp(masked[b, h, i, j] - row_max[b, h, i])",
+        "p[b, h, i, j] = exps[b, h, i, j] / sum(exps[b, h, i, c] for c in range(T))",
     ),
-    _made(
-        "attention", "o", "bhte", "model.attention", "sum(p[b, h, t, j] * v[b, h, j, e] for j in range(T))"
+    *_steps(
+        "attention",
+        "model.attention",
+        "o[b, h, t, e] = sum(p[b, h, t, j] * v[b, h, j, e] for j in range(T))",
     ),
-    _made("attention", "joined", "btm", "model.merge_heads", "o[b, m // dh, t, m % dh]"),
-    _linear("attention", "brought", "joined", "wo", "md", by="model.block"),
-    _made("attn_add", "r", "btd", "model.block", "x[b, t, d] + brought[b, t, d]"),
-    *_norm("ffn", "r", "n"),
-    _linear("swiglu", "u", "n", "w1", "df"),
-    _linear("swiglu", "up", "n", "w3", "df"),
-    _made("swiglu", "sigmoid", "btf", "ops.silu", "1 / (1 + exp(-u[b, t, f]))"),
-    _made("swiglu", "gate", "btf", "ops.silu", "u[b, t, f] * sigmoid[b, t, f]"),
-    _made("swiglu", "hidden", "btf", "model.swiglu", "gate[b, t, f] * up[b, t, f]"),
-    _linear("swiglu", "wrote", "hidden", "w2", "fd", by="model.swiglu"),
-    _made("ffn_add", "y", "btd", "model.block", "r[b, t, d] + wrote[b, t, d]"),
+    *_steps("attention", "model.merge_heads", "joined[b, t, m] = o[b, m // dh, t, m % dh]"),
+    *_steps(
+        "attention",
+        "model.block",
+        "brought[b, t, d] = sum(joined[b, t, m] * wo[m, d] for m in range(D))",
+    ),
+    *_steps("attn_add", "model.block", "r[b, t, d] = x[b, t, d] + brought[b, t, d]"),
+    *_rms_norm("ffn", "r", "n"),
+    *_steps(
+        "swiglu",
+        "model.swiglu",
+        "u[b, t, f] = sum(n[b, t, d] * w1[d, f] for d in range(D))",
+        "up[b, t, f] = sum(n[b, t, d] * w3[d, f] for d in range(D))",
+    ),
+    *_steps(
+        "swiglu",
+        "ops.silu",
+        "sigmoid[b, t, f] = 1 / (1 + exp(-u[b, t, f]))",
+        "gate[b, t, f] = u[b, t, f] * sigmoid[b, t, f]",
+    ),
+    *_steps(
+        "swiglu",
+        "model.swiglu",
+        "hidden[b, t, f] = gate[b, t, f] * up[b, t, f]",
+        "wrote[b, t, d] = sum(hidden[b, t, f] * w2[f, d] for f in range(F))",
+    ),
+    *_steps("ffn_add", "model.block", "y[b, t, d] = r[b, t, d] + wrote[b, t, d]"),
 )
 
 _HEAD = (
-    *_norm("final", "y", "final"),
-    _linear("unembedding", "logits", "final", "unembedding", "dv"),
-    _made("loss", "logit_max", "bt", "ops.cross_entropy", "max(logits[b, t, v] for v in range(V))"),
-    _made("loss", "logit_exps", "btv", "ops.cross_entropy", "exp(logits[b, t, v] - logit_max[b, t])"),
-    _made(
+    *_rms_norm("final", "y", "final"),
+    *_steps(
+        "unembedding",
+        "ops.linear",
+        "logits[b, t, v] = sum(final[b, t, d] * unembedding[d, v] for d in range(D))",
+    ),
+    *_steps(
         "loss",
-        "log_probs",
-        "btv",
         "ops.cross_entropy",
+        "logit_max[b, t] = max(logits[b, t, v] for v in range(V))",
+        "logit_exps[b, t, v] = exp(logits[b, t, v] - logit_max[b, t])",
+        "log_probs[b, t, v] = "
         "logits[b, t, v] - logit_max[b, t] - log(sum(logit_exps[b, t, c] for c in range(V)))",
-    ),
-    _made(
-        "loss",
-        "probs",
-        "btv",
-        "ops.cross_entropy",
-        "logit_exps[b, t, v] / sum(logit_exps[b, t, c] for c in range(V))",
-    ),
-    _made("loss", "losses", "bt", "ops.cross_entropy", "-log_probs[b, t, targets[b, t]]"),
-    _made(
-        "loss",
-        "loss",
-        "",
-        "ops.cross_entropy",
-        "sum(losses[b, t] for b in range(B) for t in range(T)) / (B * T)",
+        "probs[b, t, v] = logit_exps[b, t, v] / sum(logit_exps[b, t, c] for c in range(V))",
+        "losses[b, t] = -log_probs[b, t, targets[b, t]]",
+        f"loss = sum(losses[b, t] {_EVERY}) / (B * T)",
     ),
 )
+
+_HEAD_BACKWARD = (
+    *_gradients(
+        "ops.cross_entropy_backward",
+        "dlogits[b, t, v] = (probs[b, t, v] - (1 if v == targets[b, t] else 0)) / (B * T)",
+    ),
+    *_gradients(
+        "ops.linear_backward",
+        "dfinal[b, t, d] = sum(dlogits[b, t, v] * unembedding[d, v] for v in range(V))",
+        f"dunembedding[d, v] = sum(final[b, t, d] * dlogits[b, t, v] {_EVERY})",
+    ),
+    *_rms_norm_backward("final", "final"),
+)
+
+_FROM_FINAL = (_rms_norm_to("dy", "final", of="y"),)
+_FROM_ABOVE = _gradients("model.block_backward", "dy[b, t, d] = dx[b, t, d]")
+
+_BLOCK_BACKWARD = (
+    # y = r + wrote
+    *_gradients("model.block_backward", "dwrote[b, t, d] = dy[b, t, d]"),
+    # wrote = hidden @ w2
+    *_gradients(
+        "ops.linear_backward",
+        "dhidden[b, t, f] = sum(dwrote[b, t, d] * w2[f, d] for d in range(D))",
+        f"dw2[f, d] = sum(hidden[b, t, f] * dwrote[b, t, d] {_EVERY})",
+    ),
+    # hidden = gate * up
+    *_gradients(
+        "model.swiglu_backward",
+        "dgate[b, t, f] = dhidden[b, t, f] * up[b, t, f]",
+        "dup[b, t, f] = dhidden[b, t, f] * gate[b, t, f]",
+    ),
+    # gate = u * sigmoid
+    *_gradients(
+        "ops.silu_backward",
+        "du[b, t, f] = dgate[b, t, f] * sigmoid[b, t, f] * (1 + u[b, t, f] * (1 - sigmoid[b, t, f]))",
+    ),
+    # u = n @ w1, up = n @ w3
+    *_gradients(
+        "ops.linear_backward",
+        f"dw1[d, f] = sum(n[b, t, d] * du[b, t, f] {_EVERY})",
+        f"dw3[d, f] = sum(n[b, t, d] * dup[b, t, f] {_EVERY})",
+    ),
+    _share("ops.linear_backward", "dn_u[b, t, d] = sum(du[b, t, f] * w1[d, f] for f in range(F))", of="n"),
+    _share("ops.linear_backward", "dn_up[b, t, d] = sum(dup[b, t, f] * w3[d, f] for f in range(F))", of="n"),
+    *_gradients("model.swiglu_backward", "dn[b, t, d] = dn_u[b, t, d] + dn_up[b, t, d]"),
+    # n = rms_norm(r), and r also went past the branch untouched
+    *_rms_norm_backward("ffn", "n"),
+    _rms_norm_to("dr_branch", "ffn", of="r"),
+    *_gradients("model.block_backward", "dr[b, t, d] = dy[b, t, d] + dr_branch[b, t, d]"),
+    # r = x + brought
+    *_gradients("model.block_backward", "dbrought[b, t, d] = dr[b, t, d]"),
+    # brought = joined @ wo
+    *_gradients(
+        "ops.linear_backward",
+        "djoined[b, t, m] = sum(dbrought[b, t, d] * wo[m, d] for d in range(D))",
+        f"dwo[m, d] = sum(joined[b, t, m] * dbrought[b, t, d] {_EVERY})",
+    ),
+    # joined = merge_heads(o)
+    *_gradients("model.split_heads", "do[b, h, t, e] = djoined[b, t, h * dh + e]"),
+    # o = p @ v
+    *_gradients(
+        "model.attention_backward",
+        "dv[b, h, t, e] = sum(p[b, h, i, t] * do[b, h, i, e] for i in range(T))",
+        "dp[b, h, i, j] = sum(do[b, h, i, e] * v[b, h, j, e] for e in range(dh))",
+    ),
+    # p = softmax(masked)
+    *_gradients(
+        "ops.softmax_backward",
+        "dscores[b, h, i, j] = "
+        "p[b, h, i, j] * (dp[b, h, i, j] - sum(p[b, h, i, c] * dp[b, h, i, c] for c in range(T)))",
+    ),
+    # scores = q_rot @ k_rot^T / sqrt(dh)
+    *_gradients(
+        "model.attention_backward",
+        "dq_rot[b, h, t, e] = sum(dscores[b, h, t, j] * k_rot[b, h, j, e] for j in range(T)) / sqrt(dh)",
+        "dk_rot[b, h, t, e] = sum(dscores[b, h, i, t] * q_rot[b, h, i, e] for i in range(T)) / sqrt(dh)",
+    ),
+    *_gradients("model.rope", _rotated("dq_rot", "dq", "+", "-"), _rotated("dk_rot", "dk", "+", "-")),
+    # q, k, v = z @ wq, z @ wk, z @ wv; column d of a weight is entry d % dh of head d // dh
+    *_gradients(
+        "ops.linear_backward",
+        f"dwq[m, d] = sum(z[b, t, m] * dq[b, d // dh, t, d % dh] {_EVERY})",
+        f"dwk[m, d] = sum(z[b, t, m] * dk[b, d // dh, t, d % dh] {_EVERY})",
+        f"dwv[m, d] = sum(z[b, t, m] * dv[b, d // dh, t, d % dh] {_EVERY})",
+    ),
+    *(
+        _share(
+            "ops.linear_backward",
+            f"dz_{y}[b, t, d] = "
+            f"sum(d{y}[b, h, t, e] * w{y}[d, h * dh + e] for h in range(H) for e in range(dh))",
+            of="z",
+        )
+        for y in "qkv"
+    ),
+    *_gradients("model.block_backward", "dz[b, t, d] = dz_q[b, t, d] + dz_k[b, t, d] + dz_v[b, t, d]"),
+    # z = rms_norm(x), and x also went past the branch untouched
+    *_rms_norm_backward("attn", "z"),
+    _rms_norm_to("dx_branch", "attn", of="x"),
+    *_gradients("model.block_backward", "dx[b, t, d] = dr[b, t, d] + dx_branch[b, t, d]"),
+)
+
+_EMBEDDING_BACKWARD = _gradients(
+    "ops.embedding_backward", f"dembedding[v, d] = sum(dx[b, t, d] {_EVERY} if ids[b, t] == v)"
+)
+
+
+# The numbers
+
+
+def trace(params, ids, targets, config):
+    """Run the model forward and backward, and record every tensor on the way.
+
+    Args:
+        params, ids, targets, config: as for model.loss_and_grads, with params in float64: a formula is
+            evaluated in float64, and numbers in float32 would differ from it in the seventh digit.
+
+    Returns: the Trace. What is given comes first: ids, targets and params; then the forward pass to the loss;
+        then the backward pass down to the gradient of every parameter.
+    Raises: TypeError unless params are float64; ValueError or TypeError if params, ids or targets do not fit
+        the config.
+    """
+    logits, cache = model.forward(params, ids, config)
+    if logits.dtype != np.float64:
+        raise TypeError(
+            f"params must be float64, got {logits.dtype}: formulas are evaluated in float64, "
+            "so convert each array, for example array.astype(np.float64)"
+        )
+    loss, loss_cache = ops.cross_entropy(logits, targets)
+    recorder = _Recorder()
+    recorder.give("ids", cache.embedding.ids, "bt", "tokens")
+    recorder.give("targets", targets, "bt", "loss")
+    for key, array in params.items():
+        recorder.give(key, array, *_PARAMETERS[key.split(".")[-1]])
+
+    streams = [block_cache.attn_norm.x for block_cache in cache.blocks] + [cache.final_norm.x]
+    for l, block_cache in enumerate(cache.blocks):
+        values = _block_values(block_cache) | {"x": streams[l], "y": streams[l + 1]}
+        recorder.record("forward", (*(_FROM_BELOW if l else _LOOKED_UP), *_BLOCK), values, l)
+    recorder.record("forward", _HEAD, _head_values(logits, targets, loss, loss_cache, cache))
+
+    values = _head_backward_values(loss_cache, cache)
+    recorder.record("backward", _HEAD_BACKWARD, values)
+    dy, first = values["dy"], _FROM_FINAL
+    for l in reversed(range(config.n_layers)):
+        values = _block_backward_values(dy, cache.blocks[l])
+        recorder.record("backward", (*first, *_BLOCK_BACKWARD), values, l)
+        dy, first = values["dx"], _FROM_ABOVE
+    dembedding = ops.embedding_backward(dy, cache.embedding)
+    recorder.record("backward", _EMBEDDING_BACKWARD, {"dembedding": dembedding})
+    return Trace(tuple(recorder.steps.values()), _sizes(cache.embedding.ids, config))
+
+
+def _sizes(ids, config):
+    (B, T), dh = ids.shape, config.d_head
+    sizes = {"B": B, "T": T, "D": config.d_model, "H": config.n_heads, "dh": dh, "dh/2": dh // 2}
+    sizes |= {"F": config.d_ff, "V": config.vocab_size}
+    sizes |= {"eps": float(config.norm_eps), "base": float(config.rope_base)}
+    return MappingProxyType(sizes)
 
 
 class _Recorder:
@@ -279,129 +437,88 @@ class _Recorder:
         self.latest = {}  # name -> key of the last step of this name
 
     def give(self, key, value, axes, part):
-        """Record what is given."""
+        """Record a tensor that is given."""
         layer = int(key.split(".")[1]) if key.startswith("blocks.") else None
-        self._add(key, axes, value, part=part, layer=layer)
+        name = key.split(".")[-1]
+        self._add(
+            Step(
+                key, name, axes, _frozen(value), None, MappingProxyType({}), "given", part, None, layer, None
+            )
+        )
 
     def record(self, phase, recipes, values, layer=None):
         """Record the steps of `recipes`, in their order, with the array of each name in `values`."""
         for recipe in recipes:
+            name = recipe.name
             of = None if recipe.of is None else self._key(recipe.of, layer)
-            axes, part = (
-                (recipe.axes, recipe.part) if of is None else (self.steps[of].axes, self.steps[of].part)
-            )
-            names = formula.tensor_names(formula.parse(recipe.formula, axes))
             self._add(
-                recipe.name if layer is None else f"blocks.{layer}.{recipe.name}",
-                axes,
-                values[recipe.name],
-                formula=recipe.formula,
-                reads={name: self._key(name, layer) for name in names},
-                phase=phase,
-                part=part,
-                by=recipe.by,
-                layer=layer,
-                gradient_of=of,
+                Step(
+                    key=name if layer is None else f"blocks.{layer}.{name}",
+                    name=name,
+                    axes=recipe.axes,
+                    value=_frozen(values[name]),
+                    formula=recipe.formula,
+                    reads=MappingProxyType({read: self._key(read, layer) for read in _names(recipe)}),
+                    phase=phase,
+                    part=recipe.part if of is None else self.steps[of].part,
+                    by=recipe.by,
+                    layer=layer,
+                    gradient_of=of,
+                )
             )
 
     def _key(self, name, layer):
-        """Return the key of the tensor that a step of `layer` calls `name`: the layer's own, else the latest.
+        """Return the key of the tensor that a step of `layer` calls `name`: the layer's own, or the latest.
 
         So the x of a block is read from the y of the block below, and its dy from the dx of the block above.
         """
         own = f"blocks.{layer}.{name}"
         return own if own in self.steps else self.latest[name]
 
-    def _add(
-        self,
-        key,
-        axes,
-        value,
-        *,
-        part,
-        layer,
-        formula=None,
-        reads=MappingProxyType({}),
-        phase="given",
-        by=None,
-        gradient_of=None,
-    ):
-        array = np.array(value, order="C")
-        array.setflags(write=False)
-        name = key.split(".")[-1]
-        self.steps[key] = Step(
-            key,
-            name,
-            axes,
-            array,
-            formula,
-            MappingProxyType(dict(reads)),
-            phase,
-            part,
-            by,
-            layer,
-            gradient_of,
-        )
-        self.latest[name] = key
+    def _add(self, step):
+        self.steps[step.key] = step
+        self.latest[step.name] = step.key
 
 
-def trace(params, ids, targets, config):
-    """Run the model forward and backward, and record every tensor on the way.
-
-    Args:
-        params, ids, targets, config: as for model.loss_and_grads, with params in float64: a formula is
-            evaluated in float64, and numbers in float32 would differ from it in the seventh digit.
-
-    Returns: the Trace. Given come first, ids, targets and params; then the forward pass to the loss, then the
-        backward pass down to the gradient of every parameter.
-    Raises: TypeError unless params are float64; ValueError or TypeError if params, ids or targets do not fit
-        the config.
-    """
-    logits, cache = model.forward(params, ids, config)
-    if logits.dtype != np.float64:
-        raise TypeError(
-            f"params must be float64, got {logits.dtype}: numbers of another precision differ visibly from "
-            "their formulas, so convert, for example value.astype(np.float64)"
-        )
-    loss, loss_cache = ops.cross_entropy(logits, targets)
-    recorder = _Recorder()
-    recorder.give("ids", cache.embedding.ids, "bt", "tokens")
-    recorder.give("targets", np.asarray(targets), "bt", "loss")
-    for key, array in params.items():
-        recorder.give(key, array, *_PARAMETERS[key.split(".")[-1]])
-    streams = [block_cache.attn_norm.x for block_cache in cache.blocks] + [cache.final_norm.x]
-    for l, block_cache in enumerate(cache.blocks):
-        values = _block_values(block_cache, config) | {"x": streams[l], "y": streams[l + 1]}
-        recorder.record("forward", (_FROM_BELOW if l else _LOOKED_UP, *_BLOCK), values, l)
-    recorder.record("forward", _HEAD, _head_values(logits, targets, loss, loss_cache, cache))
-    B, T = cache.embedding.ids.shape
-    dh = config.d_head
-    sizes = {"B": B, "T": T, "D": config.d_model, "H": config.n_heads, "dh": dh, "dh/2": dh // 2}
-    sizes |= {"F": config.d_ff, "V": config.vocab_size}
-    sizes |= {"eps": float(config.norm_eps), "base": float(config.rope_base)}
-    return Trace(tuple(recorder.steps.values()), MappingProxyType(sizes))
+def _frozen(value):
+    """Return a copy that nobody can write into."""
+    array = np.array(value, order="C")
+    array.setflags(write=False)
+    return array
 
 
-def _norm_values(norm, cache):
+def _names(recipe):
+    return formula.tensor_names(formula.parse(recipe.formula, recipe.axes))
+
+
+def _rms_norm_values(norm, cache):
     return {f"{norm}_inv_rms": cache.inv_rms[..., 0], f"{norm}_unit": cache.x * cache.inv_rms}
 
 
-def _block_values(cache, config):
+def _rms_norm_backward_values(norm, dy, cache):
+    """Return dx, and by their names the other tensors of RMSNorm backward."""
+    dx, dgain = ops.rms_norm_backward(dy, cache)
+    # as in ops.rms_norm_backward
+    unit, dunit = cache.x * cache.inv_rms, dy * cache.gain
+    mean = np.vecdot(dunit, unit) / cache.gain.size
+    return dx, {f"d{norm}_norm": dgain, f"d{norm}_unit": dunit, f"{norm}_mean": mean}
+
+
+def _block_values(cache):
     """Return the tensors of a block's forward pass by name, but for x and y."""
-    w, z, swiglu, p = cache.weights, cache.z, cache.swiglu, cache.attention.p
+    w, z, swiglu, config = cache.weights, cache.z, cache.swiglu, cache.config
     _, H, T, dh = cache.q.shape
-    values = _norm_values("attn", cache.attn_norm)
+    values = {"z": z, "r": cache.ffn_norm.x, "n": cache.n}
+    values |= _rms_norm_values("attn", cache.attn_norm) | _rms_norm_values("ffn", cache.ffn_norm)
     # as in model.block
-    values["z"] = z
-    values["q"] = model.split_heads(z @ w.wq, H)  # (B,T,D) -> (B,H,T,dh)
-    values["k"] = model.split_heads(z @ w.wk, H)
-    values["v"] = cache.v
+    q, k = model.split_heads(z @ w.wq, H), model.split_heads(z @ w.wk, H)  # (B,T,D) -> (B,H,T,dh)
+    values |= {"q": q, "k": k, "v": cache.v, "q_rot": cache.q, "k_rot": cache.k}
+    values |= {"joined": cache.joined, "brought": cache.joined @ w.wo}
     # as in model.rope
     frequencies = float(config.rope_base) ** (-np.arange(0, dh, 2) / dh)
     values["angle"] = np.outer(np.arange(T, dtype=np.float64), frequencies)
-    values["q_rot"], values["k_rot"] = cache.q, cache.k
     # as in model.attention and ops.softmax
-    scores = cache.q @ cache.k.swapaxes(-1, -2) / np.sqrt(dh)
+    scores = cache.q @ cache.k.swapaxes(-1, -2) / math.sqrt(dh)
     masked = np.where(model.causal_mask(T), scores, -np.inf)
     row_max = masked.max(axis=-1, keepdims=True)
     values |= {
@@ -410,28 +527,78 @@ def _block_values(cache, config):
         "row_max": row_max[..., 0],
         "exps": np.exp(masked - row_max),
     }
-    values |= {"p": p, "o": p @ cache.v, "joined": cache.joined, "brought": cache.joined @ w.wo}
-    values |= {"r": cache.ffn_norm.x, "n": cache.n} | _norm_values("ffn", cache.ffn_norm)
+    values |= {"p": cache.attention.p, "o": cache.attention.p @ cache.v}
     # as in model.swiglu
     values |= {"u": swiglu.u, "up": swiglu.up, "sigmoid": _sigmoid(swiglu.u), "gate": swiglu.gate}
-    values |= {"hidden": swiglu.hidden, "wrote": swiglu.hidden @ w.w2}
-    return values
+    return values | {"hidden": swiglu.hidden, "wrote": swiglu.hidden @ w.w2}
 
 
 def _sigmoid(x):
-    """As in ops.silu. Far below zero exp overflows to infinity, and the quotient is a correct 0."""
+    """As in ops.silu: far below zero exp overflows to infinity, and the quotient is a correct 0."""
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-x))
 
 
 def _head_values(logits, targets, loss, loss_cache, cache):
     """Return the tensors from the final norm to the loss by name."""
+    values = _rms_norm_values("final", cache.final_norm)
     # as in ops.cross_entropy
     logit_max = logits.max(axis=-1, keepdims=True)
     logit_exps = np.exp(logits - logit_max)
     log_probs = logits - logit_max - np.log(logit_exps.sum(axis=-1, keepdims=True))
     losses = -log_probs[loss_cache.one_hot].reshape(np.shape(targets))
-    values = _norm_values("final", cache.final_norm)
     values |= {"final": cache.unembedding.x, "logits": logits, "logit_max": logit_max[..., 0]}
     values |= {"logit_exps": logit_exps, "log_probs": log_probs, "probs": loss_cache.p}
     return values | {"losses": losses, "loss": loss}
+
+
+def _head_backward_values(loss_cache, cache):
+    """Return the gradients from the loss to the last block's dy by name."""
+    # as in model.backward
+    dlogits = ops.cross_entropy_backward(1.0, loss_cache)
+    dfinal, dunembedding = linear_backward(dlogits, cache.unembedding)
+    dy, values = _rms_norm_backward_values("final", dfinal, cache.final_norm)
+    return values | {"dlogits": dlogits, "dfinal": dfinal, "dunembedding": dunembedding, "dy": dy}
+
+
+def _block_backward_values(dy, cache):
+    """Return the tensors of a block's backward pass by name."""
+    w, z, swiglu, config = cache.weights, cache.z, cache.swiglu, cache.config
+    values = {"dy": dy, "dwrote": dy}
+    # as in model.swiglu_backward
+    dhidden, values["dw2"] = linear_backward(dy, LinearCache(swiglu.hidden, w.w2))
+    dgate, dup = dhidden * swiglu.up, dhidden * swiglu.gate
+    du = ops.silu_backward(dgate, swiglu.u)
+    dn_u, values["dw1"] = linear_backward(du, LinearCache(cache.n, w.w1))
+    dn_up, values["dw3"] = linear_backward(dup, LinearCache(cache.n, w.w3))
+    dn = dn_u + dn_up
+    values |= {
+        "dhidden": dhidden,
+        "dgate": dgate,
+        "dup": dup,
+        "du": du,
+        "dn_u": dn_u,
+        "dn_up": dn_up,
+        "dn": dn,
+    }
+    # as in model.block_backward
+    dr_branch, rest = _rms_norm_backward_values("ffn", dn, cache.ffn_norm)
+    dr = dy + dr_branch
+    djoined, values["dwo"] = linear_backward(dr, LinearCache(cache.joined, w.wo))
+    do = model.split_heads(djoined, config.n_heads)  # (B,T,D) -> (B,H,T,dh)
+    values |= rest | {"dr_branch": dr_branch, "dr": dr, "dbrought": dr, "djoined": djoined, "do": do}
+    dq_rot, dk_rot, dv = model.attention_backward(do, cache.attention)
+    # as in model.attention_backward
+    dp = do @ cache.v.swapaxes(-1, -2)
+    values |= {"dv": dv, "dp": dp, "dscores": ops.softmax_backward(dp, cache.attention.p)}
+    values |= {"dq_rot": dq_rot, "dk_rot": dk_rot}
+    # as in model.block_backward again
+    dq = model.rope(dq_rot, cache.positions, base=config.rope_base, inverse=True)
+    dk = model.rope(dk_rot, cache.positions, base=config.rope_base, inverse=True)
+    dz_q, values["dwq"] = linear_backward(model.merge_heads(dq), LinearCache(z, w.wq))
+    dz_k, values["dwk"] = linear_backward(model.merge_heads(dk), LinearCache(z, w.wk))
+    dz_v, values["dwv"] = linear_backward(model.merge_heads(dv), LinearCache(z, w.wv))
+    dz = dz_q + dz_k + dz_v
+    dx_branch, rest = _rms_norm_backward_values("attn", dz, cache.attn_norm)
+    values |= {"dq": dq, "dk": dk, "dz_q": dz_q, "dz_k": dz_k, "dz_v": dz_v, "dz": dz}
+    return values | rest | {"dx_branch": dx_branch, "dx": dr + dx_branch}
