@@ -1,0 +1,262 @@
+"""Checks for the exercises of chapter 10: RMSNorm and SwiGLU backward, and the ledger of what is kept."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from labs.exercises.pencil import Line, judge_numbers
+from labs.exercises.verdict import Case, Verdict, judge, shown
+from labs.llm.model import swiglu, swiglu_backward
+from labs.llm.ops import rms_norm, rms_norm_backward, silu, silu_backward
+
+#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
+RTOL = 1e-9
+
+
+def check_pencil(
+    unit: Sequence[float] | None,
+    dgain: Sequence[float] | None,
+    dunit: Sequence[float] | None,
+    dx: Sequence[float] | None,
+) -> Verdict:
+    """Judge one vector's way back through RMSNorm by pencil: x = [7, -1], gain [2, 1], dy = [1, 5]."""
+    x, gain, dy = np.array([7.0, -1.0]), np.array([2.0, 1.0]), np.array([1.0, 5.0])
+    inv_rms = 1 / 5
+    unit_right, dunit_right = x * inv_rms, dy * gain
+    mean = np.mean(dunit_right * unit_right)
+    return judge_numbers(
+        {
+            "unit": Line(
+                unit,
+                unit_right,
+                {
+                    "The gain comes after unit.": gain * unit_right,
+                    "Divide by the root of the mean square, not by the length.": x / np.linalg.norm(x),
+                    "Divide by the root of the mean square, not by the mean square.": x / 25,
+                },
+            ),
+            "dgain": Line(
+                dgain,
+                dy * unit_right,
+                {
+                    "The gain multiplies unit, so its gradient is dy times unit, not dy times x.": dy * x,
+                    "The gain itself is not in its gradient.": dunit_right * unit_right,
+                },
+            ),
+            "dunit": Line(dunit, dunit_right, {"unit is multiplied by the gain: so is what comes back.": dy}),
+            "dx": Line(
+                dx,
+                inv_rms * (dunit_right - unit_right * mean),
+                {
+                    "This is the direct way alone: x is in the factor too.": inv_rms * dunit_right,
+                    "The mean is over d numbers: divide the sum by 2.": (
+                        inv_rms * (dunit_right - 2 * unit_right * mean)
+                    ),
+                    "The factor 1/5 is missing.": dunit_right - unit_right * mean,
+                    "The second term is subtracted: a longer vector has a smaller factor.": (
+                        inv_rms * (dunit_right + unit_right * mean)
+                    ),
+                    "The second term holds unit, not x.": inv_rms * (dunit_right - x * mean),
+                },
+            ),
+        },
+        praise="Both terms, and the result is at a right angle to x.",
+    )
+
+
+def check_rms_norm_backward(function: Callable[..., np.ndarray]) -> Verdict:
+    """Judge function(dy, x, gain, eps): the gradient of an RMSNorm's input, (B,T,D)."""
+    rng = np.random.default_rng(10)
+    return judge(
+        function,
+        _rms_norm_case(rng, (3, 7, 6), eps=0.1),
+        _rms_norm_case(rng, (2, 5, 9), eps=0.3),
+        call="check_rms_norm_backward(my_rms_norm_backward)",
+        praise="Both terms, each position for itself, the gain inside.",
+        rtol=RTOL,
+    )
+
+
+def _rms_norm_case(rng: np.random.Generator, shape: tuple[int, int, int], eps: float) -> Case:
+    x, dy = 2 * rng.normal(size=shape), rng.normal(size=shape)
+    gain = rng.uniform(0.5, 1.5, size=shape[-1])
+    _, cache = rms_norm(x, gain, eps=eps)
+    right, _ = rms_norm_backward(dy, cache)
+
+    def wrong(dunit: np.ndarray, inside: np.ndarray, axis: int | None = -1, times: float = 1) -> np.ndarray:
+        """The formula with another mean."""
+        unit = x * cache.inv_rms
+        mean = np.mean(inside * unit, axis=axis, keepdims=True)
+        return cache.inv_rms * (dunit - times * unit * mean)
+
+    dunit = dy * gain
+    without_eps = rms_norm_backward(dy, rms_norm(x, gain, eps=1e-12)[1])[0]
+    return Case(
+        (dy, x, gain, eps),
+        given=f"dy and x of shape {shape} and gain of shape {gain.shape}",
+        expected=right,
+        traps={
+            "The second term is missing: every x is in the factor too.": wrong(dunit, dunit, times=0),
+            "The gain is missing.": wrong(dy, dy),
+            "The gain is missing inside the mean: it is of dunit times unit.": wrong(dunit, dy),
+            "The gain belongs into the first term too.": wrong(dy, dunit),
+            "The second term is subtracted, not added.": wrong(dunit, dunit, times=-1),
+            "The sum has to be divided by D: it is a mean.": wrong(dunit, dunit, times=shape[-1]),
+            "The mean runs along the features, the last axis, for each position alone.": (
+                wrong(dunit, dunit, axis=None)
+            ),
+            "The mean runs along the positions. It belongs along the features.": wrong(dunit, dunit, axis=1),
+            "The factor inv_rms in front is missing.": right / cache.inv_rms,
+            "eps is missing in the factor.": without_eps,
+            "This is the way forward, not back.": rms_norm(x, gain, eps=eps)[0],
+        },
+        hint="inv_rms * (dunit - unit * mean), with unit = x * inv_rms, dunit = dy * gain, and the mean of "
+        "dunit * unit along the last axis.",
+    )
+
+
+def check_swiglu_backward(function: Callable[..., np.ndarray]) -> Verdict:
+    """Judge function(dwrote, n, w1, w3, w2): the gradient of SwiGLU's input, (B,T,D)."""
+    rng = np.random.default_rng(11)
+    return judge(
+        function,
+        _swiglu_case(rng, 3, 7, 6, 10),
+        _swiglu_case(rng, 2, 5, 9, 8),
+        call="check_swiglu_backward(my_swiglu_backward)",
+        praise="Both arms, each with the other's factor.",
+        rtol=RTOL,
+    )
+
+
+def _swiglu_case(rng: np.random.Generator, B: int, T: int, D: int, F: int) -> Case:
+    n, dwrote = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D))
+    w1, w3, w2 = rng.normal(size=(D, F)), rng.normal(size=(D, F)), rng.normal(size=(F, D))
+    _, cache = swiglu(n, w1, w3, w2)
+    right = swiglu_backward(dwrote, cache)[0]
+    u, up, gate, dhidden = cache.u, cache.up, cache.gate, dwrote @ w2.T
+    arm_u, arm_up = silu_backward(dhidden * up, u) @ w1.T, (dhidden * gate) @ w3.T
+    sigmoid = 1 / (1 + np.exp(-u))
+    return Case(
+        (dwrote, n, w1, w3, w2),
+        given=f"n of shape {n.shape}, w1 and w3 of shape {w1.shape} and w2 of shape {w2.shape}",
+        expected=right,
+        traps={
+            "Each arm lacks a factor: the gate gets dhidden times up, and up gets dhidden times the gate.": (
+                silu_backward(dhidden, u) @ w1.T + (dhidden * sigmoid) @ w3.T
+            ),
+            "One arm is there. n also feeds up = n @ w3, and the two add.": arm_u,
+            "One arm is there. n also feeds u = n @ w1, and the two add.": arm_up,
+            "The gate gets dhidden times up: the factor up is missing.": (
+                silu_backward(dhidden, u) @ w1.T + arm_up
+            ),
+            "up gets dhidden times gate: the factor gate is missing.": arm_u + dhidden @ w3.T,
+            "up gets dhidden times gate, and gate is u times its sigmoid.": arm_u + (dhidden * u) @ w3.T,
+            "up gets dhidden times gate, not times the sigmoid alone.": arm_u + (dhidden * sigmoid) @ w3.T,
+            "A product gives each factor the other one: gate and up are swapped.": (
+                silu_backward(dhidden * gate, u) @ w1.T + (dhidden * up) @ w3.T
+            ),
+            "The slope of SiLU is missing between gate and u.": (dhidden * up) @ w1.T + arm_up,
+            "The slope of SiLU is taken at gate; it belongs at u.": (
+                silu_backward(dhidden * up, gate) @ w1.T + arm_up
+            ),
+            "The matrices of the two arms are swapped.": (
+                silu_backward(dhidden * up, u) @ w3.T + (dhidden * gate) @ w1.T
+            ),
+            "The arms add; here the second one is subtracted.": arm_u - arm_up,
+            "This is the way forward, not back.": (silu(u) * up) @ w2,
+        },
+        hint="dhidden = dwrote @ w2.T; du = dhidden * up * slope of SiLU at u; dup = dhidden * gate; then "
+        "du @ w1.T + dup @ w3.T.",
+    )
+
+
+class Entry(NamedTuple):
+    """One array that the forward pass keeps."""
+
+    axes: str  # the letters of its shape
+    written_by: tuple[str, ...]  # the first is the answer, others say the same
+    read_for: frozenset[str]  # the gradients whose own line reads it
+    hint: str  # for another set of gradients
+
+
+def _entry(axes: str, written_by: str, read_for: str, hint: str) -> Entry:
+    return Entry(axes, tuple(written_by.split()), frozenset(read_for.split()), hint)
+
+
+_DOT = "The way back of a product with a matrix needs its input for the matrix's gradient alone."
+_FACTOR = "A product hands each factor the other one."
+
+#: The ledger, from the loss back to the embedding.
+LEDGER = {
+    "chances": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is chances minus one-hot."),
+    "final": _entry("B,T,D", "rms_norm", "dunembedding", _DOT),
+    "y": _entry("B,T,D", "block", "dfinal_norm dy", "unit = y * inv_rms is in both lines of the norm."),
+    "hidden": _entry("B,T,F", "swiglu", "dw2", _DOT),
+    "gate": _entry("B,T,F", "swiglu silu", "dup", _FACTOR),
+    "up": _entry("B,T,F", "swiglu linear", "dgate", _FACTOR),
+    "u": _entry("B,T,F", "swiglu linear", "du", "The slope of SiLU is taken at u."),
+    "n": _entry("B,T,D", "rms_norm", "dw1 dw3", f"{_DOT} There are two matrices."),
+    "r": _entry("B,T,D", "block", "dffn_norm dr", "unit = r * inv_rms is in both lines of the norm."),
+    "joined": _entry("B,T,D", "merge_heads", "dwo", _DOT),
+    "p": _entry(
+        "B,H,T,T", "attention softmax", "dv dscores", "O = P V has P as a factor, and the softmax is undone."
+    ),
+    "v": _entry("B,H,T,dh", "split_heads", "dp", f"O = P V. {_FACTOR}"),
+    "k_rot": _entry("B,H,T,dh", "rope", "dq_rot", f"The scores are Q times K. {_FACTOR}"),
+    "q_rot": _entry("B,H,T,dh", "rope", "dk_rot", f"The scores are Q times K. {_FACTOR}"),
+    "z": _entry("B,T,D", "rms_norm", "dwq dwk dwv", f"{_DOT} There are three matrices."),
+    "x": _entry("B,T,D", "embedding", "dattn_norm dx", "unit = x * inv_rms is in both lines of the norm."),
+}
+
+
+def check_ledger(ledger: Mapping[str, tuple[str, str, str]]) -> Verdict:
+    """Judge a ledger of what the forward pass keeps.
+
+    Args:
+        ledger: for each name of LEDGER: the letters of its shape, the function that wrote it, and the
+            gradients whose own line reads it, as three texts: ("B,T,F", "swiglu", "dw2").
+
+    Returns: passed only if all rows are right; the message names the first cell that is not.
+    """
+    if not isinstance(ledger, Mapping):
+        return Verdict(False, f"The ledger should be a dict with one row for each name; got {shown(ledger)}.")
+    for name, entry in LEDGER.items():
+        if name not in ledger:
+            return Verdict(False, f"{name}: this row is missing.")
+        problem = _row_problem(ledger[name], entry)
+        if problem:
+            return Verdict(False, f"{name}: {problem}")
+    extra = [shown(name) for name in ledger if name not in LEDGER]
+    if extra:
+        return Verdict(False, f"There should be no row for {', '.join(extra)}.")
+    return Verdict(True, f"All {len(LEDGER)} rows, from the loss back to the embedding.")
+
+
+def _row_problem(row: object, entry: Entry) -> str:
+    """What is wrong with one row, or nothing."""
+    if not isinstance(row, tuple | list) or len(row) != 3:
+        return f"three texts are expected: shape, written by, read for; got {shown(row)}."
+    for title, given in zip(("shape", "written by", "read for"), row, strict=True):
+        if given is None:
+            return f"{title} is still open."
+        if not isinstance(given, str):
+            return f"{title} should be a text, got {shown(given)}."
+    axes, written_by, read_for = (re.findall(r"\w+", text) for text in row)
+    if ",".join(axes) != entry.axes:
+        return f"not this shape. It has {entry.axes.count(',') + 1} axes."
+    if len(written_by) != 1 or written_by[0] not in entry.written_by:
+        return "another function wrote it. Whose result is it, with this name, in the forward pass?"
+    unknown = [gradient for gradient in read_for if gradient not in _GRADIENTS]
+    if unknown:
+        return f"{unknown[0]} is not the name of a gradient here, such as dw2, dup or dscores."
+    if set(read_for) != entry.read_for:
+        return f"not these gradients, or not all of them. {entry.hint}"
+    return ""
+
+
+#: Every name that a reader may expect in the last column.
+_GRADIENTS = frozenset().union(*(entry.read_for for entry in LEDGER.values())) | {
+    *("dfinal", "dwrote", "dhidden", "dn", "dbrought", "djoined", "do", "dq", "dk", "dz", "dembedding"),
+}
