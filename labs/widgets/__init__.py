@@ -5,5 +5,6 @@ from labs.widgets.head_split import HeadSplit
 from labs.widgets.mask_explorer import MaskExplorer
 from labs.widgets.rope_explorer import RopeExplorer
 from labs.widgets.tensor_grid import TensorGrid
+from labs.widgets.trace_explorer import TraceExplorer
 
-__all__ = ["AttentionHeatmap", "HeadSplit", "MaskExplorer", "RopeExplorer", "TensorGrid"]
+__all__ = ["AttentionHeatmap", "HeadSplit", "MaskExplorer", "RopeExplorer", "TensorGrid", "TraceExplorer"]

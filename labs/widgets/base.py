@@ -178,6 +178,14 @@ def check_decimals(decimals: int) -> int:
     return int(decimals)
 
 
+def check_vocabulary(vocabulary: Sequence[str], V: int) -> list[str]:
+    """Return the vocabulary as a list; raise unless it has a text for each id."""
+    names = list(vocabulary)
+    if len(names) != V or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"vocabulary must be V = {V} texts, one for each id, got {vocabulary!r}")
+    return names
+
+
 def is_integer(value: object) -> bool:
     """Whether `value` is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -8,7 +8,7 @@ import traitlets
 from labs.llm.model import ModelConfig, check_params, forward
 from labs.llm.shapes import as_ids
 from labs.widgets import modules, sizes
-from labs.widgets.base import MOST_CELLS, CourseWidget, check_picked
+from labs.widgets.base import MOST_CELLS, CourseWidget, check_picked, check_vocabulary
 
 #: A page carries every parameter: larger models make it slow to load.
 MOST_PARAMS = 8192
@@ -69,7 +69,7 @@ class MaskExplorer(CourseWidget):
     def __init__(self, params: Mapping, config: ModelConfig, ids, targets, vocabulary: Sequence[str]):
         _check_model(params, config)
         texts, last_targets = _check_texts(ids, targets, config.vocab_size)
-        names = _check_vocabulary(vocabulary, config.vocab_size)
+        names = check_vocabulary(vocabulary, config.vocab_size)
         B, T = texts.shape
         logits, cache = forward(params, texts, config)
         attention = cache.blocks[0].attention
@@ -167,14 +167,6 @@ def _check_texts(ids, targets, V: int) -> tuple[np.ndarray, np.ndarray]:
             "to the same position by a switch"
         )
     return texts, following[:, -1]
-
-
-def _check_vocabulary(vocabulary: Sequence[str], V: int) -> list[str]:
-    """Return the vocabulary as a list; raise unless it has a text for each id."""
-    names = list(vocabulary)
-    if len(names) != V or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"vocabulary must be V = {V} texts, one for each id, got {vocabulary!r}")
-    return names
 
 
 def _largest(array: np.ndarray) -> float:

@@ -1,6 +1,6 @@
 // Attention as arithmetic on flat, row-major arrays, and its matrices (T,T) as grids.  No document.
-import { format, range, scaleFraction, strides } from "./numbers.js";
-import { axisHeaders, placeWords } from "./tensor.js";
+import { range, scaleFraction, strides } from "./numbers.js";
+import { axisHeaders, numberText, placeWords } from "./tensor.js";
 import { fill } from "./dom.js";
 
 /** The name that a softmax axis has in the text, and its place in (B,H,T,T). */
@@ -49,12 +49,6 @@ export function slicesAlong(shape, axis) {
   const step = strides(shape)[axis];
   const starts = range(strides(shape)[0] * shape[0]).filter((flat) => Math.floor(flat / step) % shape[axis] === 0);
   return starts.map((start) => range(shape[axis]).map((n) => start + n * step));
-}
-
-/** A number as text, with the words of the section "attention" for what is none. */
-export function numberText(value, decimals, texts) {
-  if (Number.isNaN(value)) return texts.not_a_number;
-  return value === -Infinity ? texts.minus_infinity : format(value, decimals);
 }
 
 /**

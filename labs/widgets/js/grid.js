@@ -22,11 +22,13 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *   header    width of the row headers in rem
  *
  * `handlers.point(id)` hears which cell the pointer or the focus is on (-1: none), at most once a frame;
- * `handlers.select(id)` hears which cell the reader selects (-1: selection cleared).
+ * `handlers.select(id)` hears which cell the reader selects (-1: selection cleared).  With `handlers.follow` true
+ * a cell is always selected, that which the arrow keys come to, and Tab reaches the selected one.
  *
  * Keys: arrows, Home and End in the row, with Ctrl in the grid; Enter or Space selects, Escape clears.
  *
- * Returns { update(spec), mark(ids), destroy() }; `mark` changes nothing but `marked`.
+ * Returns { update(spec), mark(ids), focus(), destroy() }; `mark` changes nothing but `marked`, `focus` goes to the
+ * cell that Tab reaches.
  */
 export function tensorGrid(el, spec, handlers) {
   const listeners = new AbortController();
@@ -49,6 +51,13 @@ export function tensorGrid(el, spec, handlers) {
     return spec.cells[row]?.[column] ?? null;
   }
 
+  /** Where the selected cell is, if it is the one that Tab reaches. */
+  function selectedPlace() {
+    if (!handlers.follow) return null;
+    const row = spec.cells.findIndex((line) => line.some((cell) => cell && cell.id === spec.selected));
+    return row < 0 ? null : [row, spec.cells[row].findIndex((cell) => cell && cell.id === spec.selected)];
+  }
+
   function build() {
     const { rows, columns, groups, corner, caption } = spec;
     const head = [element("tr", {}, cornerCell(corner), ...columns.map((each) => header("col", each)))];
@@ -63,8 +72,8 @@ export function tensorGrid(el, spec, handlers) {
       element("thead", {}, ...head),
       element("tbody", {}, ...body),
     );
-    active = [0, 0];
-    if (cellAt(0, 0) === null) active = nextCell([0, 0], 0, 1) ?? active;
+    active = selectedPlace() ?? [0, 0];
+    if (cellAt(...active) === null) active = nextCell([0, 0], 0, 1) ?? active;
   }
 
   function draw() {
@@ -121,7 +130,9 @@ export function tensorGrid(el, spec, handlers) {
   }
 
   function select(cell) {
-    if (cell && !cell.disabled) handlers.select(cell.id === spec.selected ? -1 : cell.id);
+    if (!cell || cell.disabled) return;
+    if (cell.id !== spec.selected) handlers.select(cell.id);
+    else if (!handlers.follow) handlers.select(-1);
   }
 
   function onKey(event) {
@@ -132,8 +143,9 @@ export function tensorGrid(el, spec, handlers) {
       moveTo(place);
       const target = goal(event.key, event.ctrlKey);
       if (target) nodes[target[0]][target[1]].focus();
+      if (target && handlers.follow) select(cellAt(...target));
     } else if (event.key === "Enter" || event.key === " ") select(cellAt(...place));
-    else if (event.key === "Escape") handlers.select(-1);
+    else if (event.key === "Escape" && !handlers.follow) handlers.select(-1);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -162,11 +174,15 @@ export function tensorGrid(el, spec, handlers) {
       const same = skeleton(next) === skeleton(spec);
       spec = next;
       if (!same) build();
+      active = selectedPlace() ?? active;
       draw();
     },
     mark(marked) {
       spec = { ...spec, marked };
       draw();
+    },
+    focus() {
+      nodes[active[0]][active[1]].focus();
     },
     destroy() {
       listeners.abort();

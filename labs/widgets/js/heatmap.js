@@ -1,8 +1,8 @@
 // What the widget AttentionHeatmap shows, computed from what its model holds.  No document.
 import { attentionScores, dotAt, edgeSums, isOne, maskScores, slicesAlong } from "./attention.js";
-import { numberText, pairPlace, pairSpec, softmaxAlong, sumSentence, SOFTMAX_AXES } from "./attention.js";
+import { pairPlace, pairSpec, softmaxAlong, sumSentence, SOFTMAX_AXES } from "./attention.js";
 import { range } from "./numbers.js";
-import { labelOf } from "./tensor.js";
+import { labelOf, numberText } from "./tensor.js";
 import { fill } from "./dom.js";
 
 /** Decimals of the arithmetic behind one entry. */

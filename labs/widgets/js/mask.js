@@ -1,8 +1,8 @@
 // What the widget MaskExplorer shows, computed from what its model holds.  No document.
-import { numberText, pairPlace, pairSpec, sumSentence } from "./attention.js";
+import { pairPlace, pairSpec, sumSentence } from "./attention.js";
 import { oneLayer } from "./model.js";
 import { range, scaleFraction } from "./numbers.js";
-import { axisHeaders, placeWords } from "./tensor.js";
+import { axisHeaders, numberText, placeWords } from "./tensor.js";
 import { fill } from "./dom.js";
 
 /**

@@ -1,11 +1,11 @@
 // Parts that several widgets are made of: a title, the browser's own form elements, a fold.
-import { element, setText, uniqueId } from "./dom.js";
+import { element, setAttribute, setText, uniqueId } from "./dom.js";
 import { axisWord, optionsOf, sizeName } from "./tensor.js";
 
-/** The name of a tensor in the colour of its role, and its shape in numbers and letters. */
+/** The name of a tensor in the colour of its role, and, unless it is one number, its shape in numbers and letters. */
 export function tensorTitle({ name, shape, axes, role }) {
   const colored = element("span", { class: "labs-name", style: `color:var(--labs-role-${role})` }, name);
-  const sizes = `[${shape.join(",")}] (${axes.map(sizeName).join(",")})`;
+  const sizes = shape.length === 0 ? "" : `[${shape.join(",")}] (${axes.map(sizeName).join(",")})`;
   return element("span", { translate: "no" }, colored, " ", element("span", { class: "labs-shape" }, sizes));
 }
 
@@ -96,7 +96,10 @@ export function checkbox(el, label, toggle) {
   };
 }
 
-/** A slider over whole numbers.  `slideTo(value)` hears the reader.  Returns { update(value) }. */
+/**
+ * A slider over whole numbers.  `slideTo(value)` hears the reader.  Returns { update(value, text) }: the text, by
+ * default the number itself, stands beside the slider and is what a screen reader says.
+ */
 export function slider(el, label, [least, most], slideTo) {
   // data-lm-suppress-shortcuts: in JupyterLab the arrow keys move the slider, not the notebook
   const range = { type: "range", min: least, max: most, "data-lm-suppress-shortcuts": "true" };
@@ -105,18 +108,29 @@ export function slider(el, label, [least, most], slideTo) {
   input.addEventListener("input", () => slideTo(input.valueAsNumber));
   el.append(element("label", { class: "labs-slider" }, element("span", {}, label), input, number));
   return {
-    update(value) {
+    update(value, text = String(value)) {
       input.value = value;
-      setText(number, String(value));
+      setAttribute(input, "aria-valuetext", text);
+      setText(number, text);
     },
   };
 }
 
-/** A button that does something at once.  `act()` hears the reader. */
+/**
+ * A button that does something at once.  `act()` hears the reader.  Returns { update(possible) }: a button that can
+ * do nothing now says so, and keeps the focus.
+ */
 export function button(el, label, act) {
   const node = element("button", { type: "button", class: "labs-button" }, label);
-  node.addEventListener("click", act);
+  node.addEventListener("click", () => {
+    if (node.getAttribute("aria-disabled") !== "true") act();
+  });
   el.append(node);
+  return {
+    update(possible) {
+      setAttribute(node, "aria-disabled", possible ? null : true);
+    },
+  };
 }
 
 /** Text that opens on demand: the numbers for copying and for a screen reader.  Returns { update(text) }. */

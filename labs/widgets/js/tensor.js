@@ -59,6 +59,12 @@ export function optionsOf(tensor, a) {
   return axisHeaders(tensor, a, 0).map(({ index, label }) => (shared ? `${index} ${label}` : `${index}`));
 }
 
+/** A number as text, with the words of the section "attention" for what is none. */
+export function numberText(value, decimals, texts) {
+  if (Number.isNaN(value)) return texts.not_a_number;
+  return value === -Infinity ? texts.minus_infinity : format(value, decimals);
+}
+
 /** What a grid shows of the matrix with these leading indices: a part of the `spec` of `tensorGrid`. */
 export function matrixSpec(tensor, leading) {
   const { shape, axes, name, decimals, limit, values } = tensor;

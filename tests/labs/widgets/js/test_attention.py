@@ -112,13 +112,6 @@ def test_one_but_for_rounding(call):
     assert not call("(() => isOne(NaN))")
 
 
-def test_what_is_no_number_has_words(call):
-    words = modules.strings("attention")["attention"]
-    assert call("numberText", -0.126, 2, words) == "-0.13"
-    assert call("((words) => numberText(-Infinity, 2, words))", words) == "-inf"
-    assert call("((words) => numberText(NaN, 2, words))", words | {"not_a_number": "none"}) == "none"
-
-
 def state(mask):
     return {
         "shape": [2, 3, 2, 4],

@@ -74,3 +74,10 @@ def test_sizes_are_written_as_in_the_course(call):
 def test_options_have_letters_only_where_these_are_always_the_same(call):
     assert call("optionsOf", record(labels={"b": [["x", "y"]]}), 0) == ["0 x", "1 y"]
     assert call("optionsOf", record(labels={"t": [["c", "a", "t"], ["d", "o", "g"]]}), 1) == ["0", "1", "2"]
+
+
+def test_what_is_no_number_has_words(call):
+    words = modules.strings("attention")["attention"]
+    assert call("numberText", -0.126, 2, words) == "-0.13"
+    assert call("((words) => numberText(-Infinity, 2, words))", words) == "-inf"
+    assert call("((words) => numberText(NaN, 2, words))", words | {"not_a_number": "none"}) == "none"

@@ -1,0 +1,318 @@
+// The widget TraceExplorer: every number of one forward and one backward pass, and how each of them comes about.
+import { element, fill, onFrame, setText } from "./dom.js";
+import { linkAddress, readAddress, traceAddress } from "./trace_address.js";
+import { mapPhase, traceMap } from "./trace_map.js";
+import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./trace_state.js";
+import { sourceEntry, sourcesOf, stepSentence, termsOfEntry, readTrace, traceState } from "./trace_state.js";
+import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./trace_state.js";
+import { numberTable, tensorGrid, textTable } from "./grid.js";
+import { range } from "./numbers.js";
+import { button, choice, fold, indexChoices, onChange, save, slider, tensorTitle } from "./parts.js";
+
+const GIVEN = ["strings", "sizes", "layers", "labels", "header"];
+const CHOSEN = ["step", "layer", "batch", "head", "selected", "trail"];
+
+/** The reader can go back so many times. */
+const LONGEST_TRAIL = 50;
+
+function readModel(trace, model) {
+  return traceState(trace, Object.fromEntries([...GIVEN, ...CHOSEN].map((name) => [name, model.get(name)])));
+}
+
+/** The elements of the widget, those by name that are filled later. */
+function frame({ texts }) {
+  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+  const matrix = part("div", "labs-matrix");
+  const entry = part("div", "labs-entry");
+  const title = part("p", "labs-title");
+  const actions = part("div", "labs-actions");
+  const [sources, terms] = [part("div", "labs-sources"), part("div", "labs-terms")];
+  const parts = {
+    intro: part("p", "labs-intro", texts.intro),
+    walk: part("div", "labs-controls labs-walk"),
+    map: part("div", "labs-map-box"),
+    pickers: part("div", "labs-controls"),
+    head: part("div", "labs-head", title, actions),
+    note: element("p", { class: "labs-note", role: "status" }),
+    copied: element("textarea", { class: "labs-copied", readonly: "", hidden: "", "aria-label": texts.copy }),
+    about: part("p", "labs-about"),
+    detail: part("div", "labs-detail", matrix, entry),
+    status: element("p", { class: "labs-status", role: "status" }),
+    origin: part("div", "labs-origin", sources, terms),
+  };
+  const root = element("div", { class: "labs-root labs-trace-explorer" }, ...Object.values(parts));
+  return { ...parts, title, actions, sources, terms, matrix, entry, root };
+}
+
+/** The buttons, the slider and the choices: `move(values)` hears the reader, `update(state)` shows the state. */
+function addControls({ walk, pickers }, first, model, { now, move }) {
+  const { texts, words, sizes, labels } = first;
+  const stepBy = (by) => () => move(valuesAt(now(), neighbour(now(), by)));
+  const previous = button(walk, texts.previous, stepBy(-1));
+  const next = button(walk, texts.next, stepBy(1));
+  const scrub = slider(walk, texts.step, [1, first.walk.length], (number) =>
+    move(valuesAt(now(), first.walk[number - 1])),
+  );
+  const updates = [];
+  if (firstOf(first, "backward") !== null) {
+    const phases = ["forward", "backward"];
+    const toPhase = (index) => move(valuesAt(now(), firstOf(now(), phases[index])));
+    const phase = choice(pickers, texts.pass, [texts.forward, texts.backward], toPhase);
+    updates.push((state) => phase.update(phases.indexOf(mapPhase(state))));
+  }
+  if (first.layers > 1) {
+    const toLayer = (layer) => {
+      const place = sameInLayer(now(), layer);
+      move(place === null ? { layer } : valuesAt(now(), place));
+    };
+    const layer = choice(pickers, texts.layer, range(first.layers).map(String), toLayer);
+    updates.push((state) => layer.update(state.layer));
+  }
+  const leading = { axes: ["b", "h"], shape: [sizes.B, sizes.H], labels, words };
+  const indices = indexChoices(pickers, leading, ["batch", "head"], model);
+  return {
+    update(state) {
+      previous.update(neighbour(state, -1) !== null);
+      next.update(neighbour(state, 1) !== null);
+      const number = walkPosition(state) + 1;
+      scrub.update(number, fill(texts.step_of, { number, all: state.walk.length }));
+      for (const update of updates) update(state);
+      indices.update(state);
+    },
+  };
+}
+
+/** How the selected entry comes about, in four lines.  Returns { update(state) }. */
+function addFormula(el) {
+  const line = (className) => element("p", { class: className, translate: "no" });
+  const [symbols, placed, filled] = [line("labs-symbols"), line("labs-placed"), line("labs-filled")];
+  const result = line("labs-result");
+  const remarks = element("p", { class: "labs-remarks" });
+  el.append(symbols, placed, filled, result, remarks);
+  return {
+    update(state) {
+      const formula = entryFormula(state);
+      symbols.replaceChildren(...(formula === null ? [] : colored(state, formula.symbols)));
+      placed.replaceChildren(...(formula === null ? [] : colored(state, formula.placed)));
+      setText(filled, formula?.filled ?? "");
+      result.replaceChildren(...(formula === null ? [] : [element("b", {}, formula.result), " ", formula.exact]));
+      setText(remarks, formula === null ? state.texts.given : formula.remarks.join(" "));
+    },
+  };
+}
+
+/** The nodes of a formula: names of tensors in the colours of their roles, `_(...)` set low. */
+function colored(state, text) {
+  const { current, steps, places } = state;
+  const roles = { [current.name]: current.role };
+  for (const [name, key] of Object.entries(current.reads)) roles[name] = steps[places.get(key)].role;
+  return text.split(/(_\([^()]*\)|[A-Za-z]\w*)/).map((piece) => {
+    if (piece.startsWith("_(")) return element("sub", {}, ...colored(state, piece.slice(2, -1)));
+    const role = Object.hasOwn(roles, piece) ? roles[piece] : undefined;
+    return role === undefined ? piece : element("span", { style: `color:var(--labs-role-${role})` }, piece);
+  });
+}
+
+/** The terms that add up to the selected entry.  Returns { update(state) }. */
+function addTerms(el) {
+  const title = element("p", { class: "labs-terms-title" });
+  const box = element("div", { class: "labs-grid-box", tabindex: 0, role: "group" });
+  const result = element("p", { class: "labs-terms-result" });
+  el.append(title, box, result);
+  const table = numberTable(box);
+  return {
+    update(state) {
+      const terms = termsOfEntry(state);
+      el.hidden = terms === null;
+      if (terms === null) return;
+      setText(title, terms.title);
+      box.setAttribute("aria-label", terms.title);
+      box.hidden = terms.table.rows.length === 0;
+      table.update(terms.table);
+      setText(result, terms.result);
+    },
+  };
+}
+
+/**
+ * The matrices that the selected entry was computed from, with what was read in them.  `point(place, index)` and
+ * `follow(place, index)` hear the reader.  Returns { update(state), destroy() }.
+ */
+function addSources(el, texts, { point, follow }) {
+  const heading = element("p", { class: "labs-sources-title" }, texts.sources);
+  const box = element("div", { class: "labs-pairs" });
+  el.append(heading, box);
+  let shown = [];
+  const slots = []; // { root, title, grid }
+
+  function slot(number, state, source) {
+    const at = (id) => [shown[number].place, sourceEntry(state, shown[number], id)];
+    const handlers = {
+      point: (id) => (id < 0 ? point(null) : point(...at(id))),
+      select: (id) => id >= 0 && follow(...at(id)),
+    };
+    const title = element("p", { class: "labs-source-title", translate: "no" });
+    const root = element("div", { class: "labs-source-tensor" }, title);
+    box.append(root);
+    return { root, title, grid: tensorGrid(root, source.spec, handlers) };
+  }
+
+  const drop = (number) => {
+    for (const { root, grid } of slots.splice(number)) {
+      grid.destroy();
+      root.remove();
+    }
+  };
+
+  return {
+    update(state) {
+      shown = sourcesOf(state);
+      el.hidden = shown.length === 0;
+      drop(shown.length);
+      shown.forEach((source, number) => {
+        if (number < slots.length) slots[number].grid.update(source.spec);
+        else slots.push(slot(number, state, source));
+        const { role } = state.steps[source.place];
+        const { title } = slots[number];
+        title.style.color = `var(--labs-role-${role})`;
+        setText(title, source.spec.label);
+      });
+    },
+    destroy: () => drop(0),
+  };
+}
+
+/** Put a text on the clipboard; false where the browser does not allow it. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function render({ model, el }) {
+  const trace = readTrace({ steps: model.get("steps"), numbers: model.get("numbers") });
+  let state = readModel(trace, model);
+  let pointed = null; // { place, index } under the pointer or focused: known to this view alone
+  let note = "";
+  let address = null; // of what is shown
+  let toGrid = false; // whether the focus goes to the grid with the next drawing
+
+  const parts = frame(state);
+  el.append(parts.root);
+  const { texts } = state;
+
+  const now = () => readModel(trace, model);
+  const move = (values) => {
+    note = "";
+    save(model, values);
+  };
+  const point = (place, index) => {
+    pointed = place === null ? null : { place, index };
+    drawStatus();
+  };
+  const follow = (place, index) => {
+    const { step, batch, head, selected, trail } = now();
+    toGrid = true;
+    move({ ...valuesAtEntry(now(), place, index), trail: [...trail, [step, batch, head, selected]].slice(-LONGEST_TRAIL) });
+  };
+  const goBack = () => {
+    const [step, batch, head, selected] = model.get("trail").at(-1);
+    const { layer } = valuesAt(now(), step);
+    move({ step, layer, batch, head, selected, trail: model.get("trail").slice(0, -1) });
+  };
+  const copy = async () => {
+    const text = entryText(now());
+    const done = await copied(text);
+    note = done ? texts.copied : texts.copy_by_hand;
+    parts.copied.hidden = done;
+    parts.copied.value = text;
+    if (!done) parts.copied.select();
+    setText(parts.note, note);
+  };
+
+  const controls = addControls(parts, state, model, { now, move });
+  const map = traceMap(parts.map, texts, (place) => move(valuesAt(now(), place)));
+  const gridHandlers = {
+    follow: true,
+    point: (id) => (id < 0 ? point(null) : point(state.step, currentEntry(id))),
+    select: (id) => move({ selected: id }),
+  };
+  const currentEntry = (id) => sourceEntry(state, { place: state.step, leading: leadingIndex() }, id);
+  const leadingIndex = () => state.entry.slice(0, state.current.axes.filter((axis) => axis === "b" || axis === "h").length);
+  const grid = tensorGrid(parts.matrix, currentSpec(state), gridHandlers);
+  const formula = addFormula(parts.entry);
+  const back = button(parts.actions, texts.back, goBack);
+  button(parts.actions, texts.copy, copy);
+  const terms = addTerms(parts.terms);
+  const sources = addSources(parts.sources, texts, { point, follow });
+  const text = fold(parts.root, texts.as_text);
+
+  function drawStatus() {
+    const { place, index } = pointed ?? { place: state.step, index: state.entry };
+    setText(parts.status, entrySentence(state, state.steps[place], index));
+  }
+
+  const link = linkAddress(parts.root, ".labs-trace-explorer", (fragment) => {
+    const found = readAddress(fragment, trace.steps);
+    if (found === null) return;
+    if (found.wrong !== undefined) {
+      note = fill(texts.wrong_address, { address: found.wrong });
+      setText(parts.note, note);
+    } else {
+      move(valuesOf(found));
+    }
+    parts.root.scrollIntoView({ block: "start" });
+  });
+
+  /** The model's values for what an address means. */
+  function valuesOf({ place, index, picked }) {
+    const before = now();
+    if (index !== null) return valuesAtEntry(before, place, index);
+    const { b = before.batch, h = before.head } = picked;
+    return { ...valuesAt(before, place), batch: b, head: h };
+  }
+
+  function drawAddress() {
+    const next = traceAddress(shortKey(state, state.current.key), state.current, state.entry);
+    if (address !== null && address !== next) link.write(next);
+    address = next;
+  }
+
+  const draw = onFrame(() => {
+    state = now();
+    const spec = currentSpec(state);
+    map.update(state);
+    controls.update(state);
+    parts.title.replaceChildren(tensorTitle({ ...state.current, axes: sizeLetters(state.current) }));
+    setText(parts.about, stepSentence(state));
+    grid.update(spec);
+    formula.update(state);
+    terms.update(state);
+    sources.update(state);
+    back.update(state.trail.length > 0);
+    parts.copied.hidden = true;
+    setText(parts.note, note);
+    text.update(textTable(spec));
+    if (toGrid) grid.focus();
+    toGrid = false;
+    pointed = null;
+    drawStatus();
+    drawAddress();
+  });
+  const ignore = onChange(model, CHOSEN, draw);
+  draw();
+
+  return () => {
+    ignore();
+    draw.cancel();
+    link.close();
+    grid.destroy();
+    sources.destroy();
+    parts.root.remove();
+  };
+}
+
+export default { render };

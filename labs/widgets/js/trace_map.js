@@ -1,0 +1,195 @@
+// The map of the widget TraceExplorer: the parts of the model, with a stop for every tensor.
+import { element, setAttribute } from "./dom.js";
+import { sizeLetters } from "./trace_state.js";
+
+/** The parts from top to bottom: what stands in the residual stream, and the branches beside it. */
+const LANES = [
+  { branch: false, parts: ["tokens", "embedding"] },
+  { branch: true, parts: ["attn_norm", "attention"] },
+  { branch: false, parts: ["attn_add"] },
+  { branch: true, parts: ["ffn_norm", "swiglu"] },
+  { branch: false, parts: ["ffn_add"] },
+  { branch: false, parts: ["final_norm", "unembedding", "loss"] },
+];
+
+function partNames(texts) {
+  return {
+    tokens: texts.part_tokens,
+    embedding: texts.part_embedding,
+    attn_norm: texts.part_norm,
+    attention: texts.part_attention,
+    attn_add: texts.part_add,
+    ffn_norm: texts.part_norm,
+    swiglu: texts.part_swiglu,
+    ffn_add: texts.part_add,
+    final_norm: texts.part_norm,
+    unembedding: texts.part_unembedding,
+    loss: texts.part_loss,
+  };
+}
+
+/** Which pass the map shows: what is given belongs to the forward pass. */
+export function mapPhase({ current }) {
+  return current.phase === "backward" ? "backward" : "forward";
+}
+
+/**
+ * The lanes of the map: { branch, parts: [{ part, title, stops }] }, a stop { place, under }: the place of its step,
+ * and of the tensor whose gradient it is, or null.
+ *
+ * Forward, the stops of a part are what is computed in it, and before each what is given and first read there.
+ * Backward, they are the gradients in it, the last one first, so that the walk goes from the bottom up; and the
+ * tensors without a gradient that some gradient reads.
+ */
+export function mapLanes(state) {
+  const names = partNames(state.texts);
+  const stops = mapPhase(state) === "forward" ? forwardStops(state) : backwardStops(state);
+  const inPart = (part) => stops.filter(({ place }) => state.steps[place].part === part);
+  return LANES.map(({ branch, parts }) => ({
+    branch,
+    parts: parts.map((part) => ({ part, title: names[part], stops: inPart(part) })).filter(({ stops: all }) => all.length > 0),
+  }));
+}
+
+/** The name of a step within its part, where "attn_unit" is just "unit", as "ffn_unit" is in another. */
+function mapName({ name, part }) {
+  const prefix = part.endsWith("_norm") ? part.replace("norm", "") : "";
+  return name.startsWith(prefix) ? name.slice(prefix.length) : name.replace(`d${prefix}`, "d");
+}
+
+function isShown({ layer: shown }, { layer }) {
+  return layer === null || layer === shown;
+}
+
+function forwardStops(state) {
+  const { steps, reader } = state;
+  const order = (place) => (steps[place].phase === "given" ? (reader.get(place) ?? 0) - 0.5 : place);
+  return [...steps.keys()]
+    .filter((place) => steps[place].phase !== "backward" && isShown(state, steps[place]))
+    .toSorted((a, b) => order(a) - order(b))
+    .map((place) => ({ place, under: null }));
+}
+
+function backwardStops(state) {
+  const { steps, places } = state;
+  const shown = [...steps.keys()].filter((place) => isShown(state, steps[place]));
+  const gradients = shown.filter((place) => steps[place].phase === "backward").reverse();
+  const under = (place) => {
+    const tensor = places.get(steps[place].of);
+    return tensor !== undefined && steps[place].name === `d${steps[tensor].name}` ? tensor : null;
+  };
+  const stops = gradients.map((place) => ({ place, under: under(place) }));
+  const covered = new Set(stops.map((stop) => stop.under));
+  const read = new Set(gradients.flatMap((place) => Object.values(steps[place].reads).map((key) => places.get(key))));
+  const rest = shown.filter((place) => steps[place].phase !== "backward" && read.has(place) && !covered.has(place));
+  return [...rest.map((place) => ({ place, under: null })), ...stops];
+}
+
+/** What is to be seen of a stop: { current, source, underSource, done }. */
+export function stopLook(state, { place, under }) {
+  const { current, places, step, steps } = state;
+  const read = new Set(Object.values(current.reads).map((key) => places.get(key)));
+  return {
+    current: place === step,
+    source: read.has(place),
+    underSource: under !== null && read.has(under),
+    done: place < step && steps[place].phase !== "given",
+  };
+}
+
+/**
+ * Draw the map in `el`.  `go(place)` hears which step the reader wants.  Returns { update(state) }; only another
+ * pass or layer builds it anew.
+ *
+ * One of its buttons is in reach of Tab; the arrow keys, Home and End move among them.
+ */
+export function traceMap(el, texts, go) {
+  const root = element("div", { class: "labs-map", role: "toolbar", "aria-label": texts.map_label });
+  el.append(root);
+  let built = "";
+  let stops = []; // { stop, node, part }
+  let buttons = [];
+
+  function build(state) {
+    stops = [];
+    root.replaceChildren(...mapLanes(state).map((lane) => laneNode(state, lane)));
+    root.classList.toggle("labs-is-backward", mapPhase(state) === "backward");
+    buttons = [...root.querySelectorAll("button")];
+  }
+
+  function laneNode(state, { branch, parts }) {
+    const children = parts.map((part) => partNode(state, part));
+    return element("div", { class: branch ? "labs-lane labs-branch" : "labs-lane" }, ...children);
+  }
+
+  function partNode(state, { title, stops: shown }) {
+    const entry = mapPhase(state) === "forward" ? shown.find(({ place }) => state.walk.includes(place)) : shown.at(-1);
+    const name = element("button", { type: "button", class: "labs-part-name", tabindex: -1 }, title);
+    name.addEventListener("click", () => go((entry ?? shown[0]).place));
+    const part = element("div", { class: "labs-part" }, name);
+    const last = Math.max(...shown.map(({ place }) => place));
+    const nodes = shown.map((stop) => stopNode(state, stop, part));
+    nodes[shown.findIndex(({ place }) => place === last)].classList.add("labs-last");
+    part.append(element("div", { class: "labs-stops" }, ...nodes));
+    return part;
+  }
+
+  function stopNode(state, stop, part) {
+    const { name, role, phase, shape } = state.steps[stop.place];
+    const below = stop.under === null ? shape.join(",") : mapName(state.steps[stop.under]);
+    const node = element(
+      "button",
+      {
+        type: "button",
+        class: phase === "given" ? "labs-stop labs-given" : "labs-stop",
+        style: `--labs-role:var(--labs-role-${role})`,
+        tabindex: -1,
+        title: `${name} (${sizeLetters(state.steps[stop.place]).join(",")})`,
+        translate: "no",
+      },
+      element("span", { class: "labs-stop-name" }, mapName(state.steps[stop.place])),
+      element("span", { class: "labs-stop-below" }, below),
+    );
+    node.addEventListener("click", () => go(stop.place));
+    stops.push({ stop, node, part });
+    return node;
+  }
+
+  function reach(node) {
+    for (const each of buttons) setAttribute(each, "tabindex", each === node ? 0 : -1);
+  }
+
+  root.addEventListener("keydown", (event) => {
+    const at = buttons.indexOf(event.target);
+    const goal = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: -1 }[event.key];
+    if (at < 0 || goal === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    const target = goal === buttons.length ? null : buttons.at(Math.max(goal, event.key === "End" ? -1 : 0));
+    if (target && target.offsetParent !== null) {
+      reach(target);
+      target.focus();
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  });
+
+  return {
+    update(state) {
+      const wanted = `${mapPhase(state)} ${state.layer}`;
+      if (wanted !== built) build(state);
+      built = wanted;
+      for (const { part } of stops) part.classList.remove("labs-here");
+      for (const { stop, node, part } of stops) {
+        const look = stopLook(state, stop);
+        node.classList.toggle("labs-current", look.current);
+        node.classList.toggle("labs-source", look.source);
+        node.classList.toggle("labs-under-source", look.underSource);
+        node.classList.toggle("labs-done", look.done);
+        setAttribute(node, "aria-current", look.current ? "step" : null);
+        if (look.current) {
+          part.classList.add("labs-here");
+          reach(node);
+        }
+      }
+    },
+  };
+}
