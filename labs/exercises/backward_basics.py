@@ -86,7 +86,8 @@ def _dlogits_case(logits: np.ndarray, targets: np.ndarray) -> Case:
         given=f"logits of shape {logits.shape} and targets of shape {targets.shape}",
         expected=cross_entropy_backward(1.0, cross_entropy(logits, targets)[1]),
         traps={
-            f"{axis} And the mean is over all B*T positions, not over T.": (along_t - one_hot) / T,
+            "The softmax belongs along the vocabulary, and the mean is over all B*T.": (along_t - one_hot)
+            / T,
             axis: (along_t - one_hot) / (B * T),
             mean: p - one_hot,
             f"{mean} You divide by T.": (p - one_hot) / T,

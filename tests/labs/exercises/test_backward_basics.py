@@ -108,7 +108,7 @@ def without_one_hot(logits, targets):
     ("function", "hint"),
     [
         (lambda logits, targets: None, "still needs its line"),  # noqa: ARG005
-        (dlogits_of_the_notebook, "along the positions. It belongs along the vocabulary. And the mean"),
+        (dlogits_of_the_notebook, "along the vocabulary, and the mean is over all B*T"),
         (lambda logits, targets: dlogits_of_the_notebook(logits, targets) / len(logits), "along the vocab"),
         (lambda logits, targets: dlogits(logits, targets) * targets.size, "divide by B*T."),
         (lambda logits, targets: dlogits(logits, targets) * len(targets), "You divide by T."),
