@@ -55,7 +55,7 @@ def parse(text, axes=""):
     try:
         expression = ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        start = (error.offset or 1) - 1
+        start = error.offset - 1 if error.offset else len(text)  # 0 is how Python says: at the end
         raise _refusal(text, start, start + 1, f"must be one Python expression: {error.msg}") from None
     return _Reader(text).value(expression, frozenset(axes))
 
@@ -165,7 +165,7 @@ def evaluate(tree, tensors, sizes, index):
     Raises: IndexError for an entry outside its array (NumPy would wrap -1) or at a fraction; KeyError for an
         unknown name; ValueError or ZeroDivisionError where the formula has no value, like log(0).
     """
-    return float(_value(tree, lambda name, place: _entry(tensors[name], name, place), sizes, index))
+    return float(_value(tree, lambda name, place: _entry(tensors[name], name, place), sizes, _as_ints(index)))
 
 
 def leaves(tree, sizes, index, tensors):
@@ -182,7 +182,7 @@ def leaves(tree, sizes, index, tensors):
         found.append((name, place))
         return _entry(tensors[name], name, place)
 
-    _value(tree, read, sizes, index)
+    _value(tree, read, sizes, _as_ints(index))
     return found
 
 
@@ -207,6 +207,10 @@ def children(tree):
             return [body] if condition is None else [body, condition]
         case [_, *operands]:
             return operands
+
+
+def _as_ints(index):
+    return {letter: operator.index(i) for letter, i in index.items()}
 
 
 def _entry(array, name, place):
