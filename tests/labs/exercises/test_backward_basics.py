@@ -280,6 +280,7 @@ def test_right_softmax_backwards_are_accepted(function):
         (lambda dp, p: p * (dp - (p * dp).sum(axis=-2, keepdims=True)), "along the wrong axis"),
         (lambda dp, p: p * (dp - (p * dp).sum()), "each row has its own"),
         (lambda dp, p: dp - (p * dp).sum(axis=-1, keepdims=True), "The factor p in front"),
+        (lambda dp, p: p * (through_softmax(dp, p) / p), "p * (dp - sum_j p_j dp_j)"),  # 0 / 0 behind a mask
         (lambda dp, p: np.zeros_like(dp), "p * (dp - sum_j p_j dp_j)"),  # noqa: ARG005
         (lambda dp, p: through_softmax(dp, p).sum(axis=-1), "the shape (3, 5); got (3,)"),
         (
