@@ -243,7 +243,7 @@ def _row_problem(row: object, entry: Entry) -> str:
             return f"{title} is still open."
         if not isinstance(given, str):
             return f"{title} should be a text, got {shown(given)}."
-    axes, written_by, read_for = (re.findall(r"\w+", text) for text in row)
+    axes, written_by, read_for = (_words(text) for text in row)
     if ",".join(axes) != entry.axes:
         return f"not this shape. It has {entry.axes.count(',') + 1} axes."
     if len(written_by) != 1 or written_by[0] not in entry.written_by:
@@ -254,6 +254,11 @@ def _row_problem(row: object, entry: Entry) -> str:
     if set(read_for) != entry.read_for:
         return f"not these gradients, or not all of them. {entry.hint}"
     return ""
+
+
+def _words(text: str) -> list[str]:
+    """The names in a text, whatever stands between them."""
+    return [word for word in re.findall(r"\w+", text) if word != "and"]
 
 
 #: Every name that a reader may expect in the last column.

@@ -324,7 +324,7 @@ def test_the_ledger_says_which_shape_an_array_has():
     "change",
     [
         {},
-        {"n": ["B, T, D", "rms_norm", "dw3 dw1"]},
+        {"n": ["B, T, D", "rms_norm", "dw3 and dw1"]},
         {"hidden": ("(B,T,F)", " swiglu ", "dw2, dw2")},
         {"p": ("B,H,T,T", "softmax", "dscores dv"), "gate": ("B,T,F", "silu", "dup")},
     ],
