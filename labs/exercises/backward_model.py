@@ -190,7 +190,7 @@ _FACTOR = "A product hands each factor the other one."
 
 #: The ledger, from the loss back to the embedding.
 LEDGER = {
-    "chances": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is chances minus one-hot."),
+    "probs": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is probs minus one-hot."),
     "final": _entry("B,T,D", "rms_norm", "dunembedding", _DOT),
     "y": _entry("B,T,D", "block", "dfinal_norm dy", "unit = y * inv_rms is in both lines of the norm."),
     "hidden": _entry("B,T,F", "swiglu", "dw2", _DOT),
