@@ -80,16 +80,15 @@ class TraceExplorer(CourseWidget):
         _check_sizes(kept)
         numbers, starts = _joined(kept)
         labels = _labels(np.asarray(ids), letters)
-        header = sizes.header_width(letters)
         super().__init__(
             numbers=numbers,
             steps=[_record(step, traced, start) for step, start in zip(kept, starts, strict=True)],
             sizes=dict(traced.sizes),
             layers=config.n_layers,
             labels=labels,
-            header=header,
+            header=sizes.header_width(letters),
             step=next(n for n, step in enumerate(kept) if step.phase != "given"),
-            reserve=list(_HEIGHT.values()),
+            reserve=[_height(config, np.shape(ids)[1], width) for width in (sizes.WIDE, sizes.NARROW)],
         )
 
     @traitlets.validate("step")
@@ -236,5 +235,16 @@ def _labels(ids: np.ndarray, letters: list[str]) -> dict[str, list[list[str]]]:
     return {"t": words, "i": words, "j": words, "v": [letters]}
 
 
-#: The height of the widget in rem with the tensor that it shows first.
-_HEIGHT = {sizes.WIDE: 66.0, sizes.NARROW: 87.0}
+#: Heights in rem, from css/trace_explorer.css, on wide and narrow pages: introduction, controls and map ...
+_ABOVE = {sizes.WIDE: 3.0 + 2.0 + 21.0 + 2.0 + 2.0 + 1.5, sizes.NARROW: 7.5 + 4.0 + 27.0 + 4.0 + 4.0 + 3.0}
+#: ... the least height of matrix and formula, the formula alone, the title of the sources and of one source.
+_DETAIL, _FORMULA, _TITLES = 10.5, 9.0, 3.0
+_SOURCE_ROW = 1.5
+
+
+def _height(config: ModelConfig, T: int, width: float) -> float:
+    """The height in rem that a page keeps free: room for the first tensor, X, and for most of the others."""
+    matrix = sizes.HEADER + T * sizes.row_height(width)
+    detail = max(_DETAIL, matrix) if width == sizes.WIDE else 0.5 + matrix + _FORMULA
+    sources = sizes.HEADER + (config.vocab_size + T) * _SOURCE_ROW + 2 * _TITLES
+    return _ABOVE[width] + detail + sizes.status_height(width) + sources + 2 * sizes.FOLD

@@ -51,6 +51,12 @@ export function tensorGrid(el, spec, handlers) {
     return spec.cells[row]?.[column] ?? null;
   }
 
+  /** The place that Tab reaches, if its cell can be selected, else the first whose cell can, or null. */
+  function enabledPlace() {
+    const enabled = ([row, column]) => cellAt(row, column) !== null && !cellAt(row, column).disabled;
+    return enabled(active) ? active : ([...places.values()].find(enabled) ?? null);
+  }
+
   /** Where the selected cell is, if it is the one that Tab reaches. */
   function selectedPlace() {
     if (!handlers.follow) return null;
@@ -73,7 +79,7 @@ export function tensorGrid(el, spec, handlers) {
       element("tbody", {}, ...body),
     );
     active = selectedPlace() ?? [0, 0];
-    if (cellAt(...active) === null) active = nextCell([0, 0], 0, 1) ?? active;
+    active = enabledPlace() ?? active;
   }
 
   function draw() {
@@ -174,6 +180,7 @@ export function tensorGrid(el, spec, handlers) {
       const same = skeleton(next) === skeleton(spec);
       spec = next;
       if (!same) build();
+      if (!table.contains(document.activeElement)) active = enabledPlace() ?? active;
       active = selectedPlace() ?? active;
       draw();
     },

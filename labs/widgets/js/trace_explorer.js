@@ -26,7 +26,7 @@ function frame({ texts }) {
   const entry = part("div", "labs-entry");
   const title = part("p", "labs-title");
   const actions = part("div", "labs-actions");
-  const [sources, terms] = [part("div", "labs-sources"), part("div", "labs-terms")];
+  const terms = part("div", "labs-terms");
   const parts = {
     intro: part("p", "labs-intro", texts.intro),
     walk: part("div", "labs-controls labs-walk"),
@@ -38,10 +38,11 @@ function frame({ texts }) {
     about: part("p", "labs-about"),
     detail: part("div", "labs-detail", matrix, entry),
     status: element("p", { class: "labs-status", role: "status" }),
-    origin: part("div", "labs-origin", sources, terms),
+    heading: part("p", "labs-heading", texts.sources),
+    origin: part("div", "labs-origin", terms),
   };
   const root = element("div", { class: "labs-root labs-trace-explorer" }, ...Object.values(parts));
-  return { ...parts, title, actions, sources, terms, matrix, entry, root };
+  return { ...parts, title, actions, terms, matrix, entry, root };
 }
 
 /** The buttons, the slider and the choices: `move(values)` hears the reader, `update(state)` shows the state. */
@@ -138,48 +139,56 @@ function addTerms(el) {
  * The matrices that the selected entry was computed from, with what was read in them.  `point(place, index)` and
  * `follow(place, index)` hear the reader.  Returns { update(state), destroy() }.
  */
-function addSources(el, texts, { point, follow }) {
-  const heading = element("p", { class: "labs-sources-title" }, texts.sources);
-  const box = element("div", { class: "labs-pairs" });
-  el.append(heading, box);
-  let shown = [];
-  const slots = []; // { root, title, grid }
+function addSources(el, { point, follow }) {
+  let slots = new Map(); // "place:leading" -> { root, grid, source }: a matrix that stays is only brought up to date
 
-  function slot(number, state, source) {
-    const at = (id) => [shown[number].place, sourceEntry(state, shown[number], id)];
+  function slot(state, source) {
+    const made = { source };
+    const at = (id) => [made.source.place, sourceEntry(state, made.source, id)];
     const handlers = {
       point: (id) => (id < 0 ? point(null) : point(...at(id))),
       select: (id) => id >= 0 && follow(...at(id)),
     };
-    const title = element("p", { class: "labs-source-title", translate: "no" });
-    const root = element("div", { class: "labs-source-tensor" }, title);
-    box.append(root);
-    return { root, title, grid: tensorGrid(root, source.spec, handlers) };
+    const style = `color:var(--labs-role-${state.steps[source.place].role})`;
+    const title = element("p", { class: "labs-source-title", translate: "no", style }, source.spec.label);
+    made.root = element("div", { class: "labs-source-tensor" }, title);
+    made.grid = tensorGrid(made.root, source.spec, handlers);
+    return made;
   }
 
-  const drop = (number) => {
-    for (const { root, grid } of slots.splice(number)) {
-      grid.destroy();
-      root.remove();
-    }
-  };
+  function drop({ root, grid }) {
+    grid.destroy();
+    root.remove();
+  }
 
   return {
     update(state) {
-      shown = sourcesOf(state);
-      el.hidden = shown.length === 0;
-      drop(shown.length);
-      shown.forEach((source, number) => {
-        if (number < slots.length) slots[number].grid.update(source.spec);
-        else slots.push(slot(number, state, source));
-        const { role } = state.steps[source.place];
-        const { title } = slots[number];
-        title.style.color = `var(--labs-role-${role})`;
-        setText(title, source.spec.label);
+      const before = slots;
+      slots = new Map();
+      for (const source of sourcesOf(state)) {
+        const key = `${source.place}:${source.leading}`;
+        const kept = before.get(key) ?? slot(state, source);
+        before.delete(key);
+        kept.source = source;
+        kept.grid.update(source.spec);
+        slots.set(key, kept);
+      }
+      for (const gone of before.values()) drop(gone);
+      [...slots.values()].forEach(({ root }, n) => {
+        if (el.children[n + 1] !== root) el.insertBefore(root, el.children[n + 1] ?? null); // after the terms
       });
     },
-    destroy: () => drop(0),
+    destroy() {
+      for (const each of slots.values()) drop(each);
+    },
   };
+}
+
+/** How to use the keyboard, and in a built page how to link to an entry, under a fold. */
+function addHelp(el, texts) {
+  const lines = [texts.keys_grid, texts.keys_map, texts.keys_slider, ...(self.labsHost ? [texts.links] : [])];
+  const items = lines.map((line) => element("li", {}, line));
+  el.append(element("details", { class: "labs-fold" }, element("summary", {}, texts.help), element("ul", {}, ...items)));
 }
 
 /** Put a text on the clipboard; false where the browser does not allow it. */
@@ -247,8 +256,9 @@ function render({ model, el }) {
   const back = button(parts.actions, texts.back, goBack);
   button(parts.actions, texts.copy, copy);
   const terms = addTerms(parts.terms);
-  const sources = addSources(parts.sources, texts, { point, follow });
+  const sources = addSources(parts.origin, { point, follow });
   const text = fold(parts.root, texts.as_text);
+  addHelp(parts.root, texts);
 
   function drawStatus() {
     const { place, index } = pointed ?? { place: state.step, index: state.entry };
@@ -292,6 +302,7 @@ function render({ model, el }) {
     formula.update(state);
     terms.update(state);
     sources.update(state);
+    parts.heading.hidden = parts.origin.hidden = state.current.formula === null;
     back.update(state.trail.length > 0);
     parts.copied.hidden = true;
     setText(parts.note, note);

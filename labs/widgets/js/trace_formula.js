@@ -108,6 +108,13 @@ export function formulaReads(tree, scope, index) {
   }
 }
 
+/** The entries, as trees, that serve as an index of another and depend on no variable of a sum. */
+export function lookUps(tree, index) {
+  if (!Array.isArray(tree)) return [];
+  const own = tree[0] === "at" ? tree[2].filter((part) => part[0] === "at" && isPlaced(part, index)) : [];
+  return [...own, ...tree.flatMap((part) => lookUps(part, index))];
+}
+
 // ---- text -----------------------------------------------------------------------------------------------------
 
 // How tightly each form binds: what binds less tightly than its place demands gets brackets.
@@ -151,7 +158,12 @@ function bracketed({ text, binds }, least) {
 
 const atom = (text) => ({ text, binds: ATOM });
 
-/** `name[i, j]`, or the name alone where there is no index. */
+/** A text without the blanks around its signs: an index stands closer than a formula. */
+function dense(text) {
+  return text.replace(/ (?=[-+·/])|(?<=[-+·/]) /g, "");
+}
+
+/** `name[i,j]`, or the name alone where there is no index. */
 export function entryName(name, places) {
   return places.length === 0 ? name : `${name}[${places.join(",")}]`;
 }
@@ -166,7 +178,7 @@ export function symbolText(tree, words) {
     const text = (inner) => formulaText(inner, write).text;
     if (kind === "number" || kind === "index" || kind === "size") return atom(String(first));
     if (kind === "infinity") return atom("∞");
-    if (kind === "at") return atom(entryName(first, second.map((each) => text(each).replaceAll(" ", ""))));
+    if (kind === "at") return atom(entryName(first, second.map((each) => dense(text(each)))));
     if (kind === "if") {
       const parts = { then: text(second), condition: text(first), otherwise: text(third) };
       return { text: fill(words.if_else, parts), binds: LOOSE };
@@ -198,7 +210,7 @@ export function placedText(tree, scope, index) {
   /** An index: a number where nothing in it is the variable of a sum. */
   const place = (part) => {
     const value = isPlaced(part, index) ? formulaValue(part, scope, index) : null;
-    return value === null ? formulaText(part, write).text.replaceAll(" ", "") : String(value);
+    return value === null ? dense(formulaText(part, write).text) : String(value);
   };
   return formulaText(tree, write).text;
 }
@@ -243,7 +255,7 @@ function numberAtom(text) {
 // ---- terms ----------------------------------------------------------------------------------------------------
 
 /**
- * The terms of which a number is made, or null where there is nothing to add up:
+ * The terms of which a number is made, or null where there are no more than two to add up:
  *   kind    "sum", or "max": the terms of which the largest is taken
  *   whole   whether the terms add up to the number itself; else they are a part of the formula
  *   names   the tensors whose entries are multiplied in every term; empty where a term is something else
@@ -256,7 +268,8 @@ export function formulaTerms(tree, scope, index) {
   if (held[0] === "if") return formulaTerms(held, scope, index);
   const loop = firstLoop(held);
   if (loop) return loopTerms(loop, held, scope, index);
-  return held[0] === "+" || held[0] === "-" ? addedTerms(held, scope, index) : null;
+  const added = addedTerms(held, scope, index);
+  return added.terms.length > 2 ? added : null;
 }
 
 /** The first sum or maximum in a formula, or null. */
@@ -291,7 +304,7 @@ function factorsOf(tree) {
   return factors.length > 1 && factors.every(([kind]) => kind === "at") ? factors : [];
 }
 
-/** The terms of additions and subtractions that are a whole formula. */
+/** The terms of the additions and subtractions that a formula is made of. */
 function addedTerms(sum, scope, index) {
   const flat = (tree, sign) => {
     const [kind, first, second] = tree;

@@ -2,19 +2,18 @@
 import { element, setAttribute } from "./dom.js";
 import { sizeLetters } from "./trace_state.js";
 
-/** The parts from top to bottom: what stands in the residual stream, and the branches beside it. */
+/** The parts from top to bottom: on the residual stream, in a branch beside it, where the two add up, after it. */
 const LANES = [
-  { branch: false, parts: ["tokens", "embedding"] },
-  { branch: true, parts: ["attn_norm", "attention"] },
-  { branch: false, parts: ["attn_add"] },
-  { branch: true, parts: ["ffn_norm", "swiglu"] },
-  { branch: false, parts: ["ffn_add"] },
-  { branch: false, parts: ["final_norm", "unembedding", "loss"] },
+  { kind: "stream", parts: ["embedding"] },
+  { kind: "branch", parts: ["attn_norm", "attention"] },
+  { kind: "add", parts: ["attn_add"] },
+  { kind: "branch", parts: ["ffn_norm", "swiglu"] },
+  { kind: "add", parts: ["ffn_add"] },
+  { kind: "stream", parts: ["final_norm", "unembedding", "loss"] },
 ];
 
 function partNames(texts) {
   return {
-    tokens: texts.part_tokens,
     embedding: texts.part_embedding,
     attn_norm: texts.part_norm,
     attention: texts.part_attention,
@@ -34,7 +33,7 @@ export function mapPhase({ current }) {
 }
 
 /**
- * The lanes of the map: { branch, parts: [{ part, title, stops }] }, a stop { place, under }: the place of its step,
+ * The lanes of the map: { kind, parts: [{ part, title, stops }] }, a stop { place, under }: the place of its step,
  * and of the tensor whose gradient it is, or null.
  *
  * Forward, the stops of a part are what is computed in it, and before each what is given and first read there.
@@ -44,9 +43,9 @@ export function mapPhase({ current }) {
 export function mapLanes(state) {
   const names = partNames(state.texts);
   const stops = mapPhase(state) === "forward" ? forwardStops(state) : backwardStops(state);
-  const inPart = (part) => stops.filter(({ place }) => state.steps[place].part === part);
-  return LANES.map(({ branch, parts }) => ({
-    branch,
+  const inPart = (part) => stops.filter(({ place }) => partOf(state.steps[place]) === part);
+  return LANES.map(({ kind, parts }) => ({
+    kind,
     parts: parts.map((part) => ({ part, title: names[part], stops: inPart(part) })).filter(({ stops: all }) => all.length > 0),
   }));
 }
@@ -55,6 +54,11 @@ export function mapLanes(state) {
 function mapName({ name, part }) {
   const prefix = part.endsWith("_norm") ? part.replace("norm", "") : "";
   return name.startsWith(prefix) ? name.slice(prefix.length) : name.replace(`d${prefix}`, "d");
+}
+
+/** The part of the map that a step is in: the tokens are with the embedding that reads them. */
+function partOf({ part }) {
+  return part === "tokens" ? "embedding" : part;
 }
 
 function isShown({ layer: shown }, { layer }) {
@@ -117,9 +121,8 @@ export function traceMap(el, texts, go) {
     buttons = [...root.querySelectorAll("button")];
   }
 
-  function laneNode(state, { branch, parts }) {
-    const children = parts.map((part) => partNode(state, part));
-    return element("div", { class: branch ? "labs-lane labs-branch" : "labs-lane" }, ...children);
+  function laneNode(state, { kind, parts }) {
+    return element("div", { class: `labs-lane labs-${kind}` }, ...parts.map((part) => partNode(state, part)));
   }
 
   function partNode(state, { title, stops: shown }) {

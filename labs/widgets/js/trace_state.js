@@ -1,6 +1,6 @@
 // What the widget TraceExplorer shows, computed from what its model holds.  No document.
 import { entryName, filledText, placedText, symbolText } from "./trace_formula.js";
-import { formulaReads, formulaTerms, formulaValue } from "./trace_formula.js";
+import { formulaReads, formulaTerms, formulaValue, lookUps } from "./trace_formula.js";
 import { flatIndex, range, scaleFraction, unravel } from "./numbers.js";
 import { labelOf, numberText, placeWords, sizeName } from "./tensor.js";
 import { fill } from "./dom.js";
@@ -198,8 +198,8 @@ export function currentSpec(state) {
   return { ...spec, selected, cell: current.cell };
 }
 
-/** Width in rem of a cell of a source: smaller than those of the current step, unless its numbers are long. */
-const SOURCE_CELL = 1.75;
+/** How much narrower the cells of a source are than those of the current step. */
+const SOURCE_SHARE = 0.9375;
 
 /**
  * The tensors that the selected entry was computed from, one record a matrix in which something was read:
@@ -219,8 +219,9 @@ export function sourcesOf(state) {
     if (!matrices.has(at)) matrices.set(at, { place, leading, ids: new Set() });
     matrices.get(at).ids.add(flatIndex(index.slice(leading.length), matrixShape(steps[place])));
   }
+  const order = [...new Set([...matrices.values()].map(({ place }) => place))]; // as the formula names them
   return [...matrices.values()]
-    .toSorted((a, b) => a.place - b.place || flatOrder(a.leading, b.leading))
+    .toSorted((a, b) => order.indexOf(a.place) - order.indexOf(b.place) || flatOrder(a.leading, b.leading))
     .map(({ place, leading, ids }) => ({ place, leading, spec: sourceSpec(state, steps[place], leading, ids) }));
 }
 
@@ -234,8 +235,7 @@ function sourceSpec(state, step, leading, ids) {
     ids.has(cell.id)
       ? { ...cell, className: [cell.className, "labs-read"].filter(Boolean).join(" ") }
       : { ...cell, text: "", disabled: true };
-  const cell = Math.max(SOURCE_CELL, step.cell - 0.25);
-  return { ...gridSpec(state, step, leading, look), cell };
+  return { ...gridSpec(state, step, leading, look), cell: SOURCE_SHARE * step.cell };
 }
 
 /** The index in its tensor of a cell of a source. */
@@ -288,8 +288,9 @@ export function shortKey({ layers }, key) {
 // ---- how an entry comes about ---------------------------------------------------------------------------------
 
 /**
- * How the selected entry comes about: { name, symbols, placed, filled, result, exact, remarks }, all texts but
- * `remarks`, a list of sentences; null for what is given.
+ * How the selected entry comes about: { symbols, placed, filled, result, exact, remarks }, all texts but `remarks`,
+ * a list of sentences; `filled` and `exact` are empty where they would only say the result again.  Null for what is
+ * given.
  */
 export function entryFormula(state) {
   const { current, entry, texts } = state;
@@ -297,14 +298,27 @@ export function entryFormula(state) {
   const scope = scopeOf(state, current);
   const index = lettersOf(current, entry);
   const value = numberAt(state, current, entry);
+  const filled = filledText(current.formula, scope, index, shortNumber);
   return {
     symbols: `${entryName(current.name, current.axes)} = ${symbolText(current.formula, texts)}`,
     placed: `${entryName(current.name, entry)} = ${placedText(current.formula, scope, index)}`,
-    filled: `= ${filledText(current.formula, scope, index, shortNumber)}`,
+    filled: filled === shortNumber(value) ? "" : `= ${filled}`,
     result: `= ${shortNumber(value)}`,
     exact: shortNumber(value) === longNumber(value) ? "" : fill(texts.exactly, { value: longNumber(value) }),
-    remarks: [...conditionRemarks(state, scope, index), roundingRemark(state, scope, index, value)].filter(Boolean),
+    remarks: [
+      ...lookUpRemarks(state, scope, index),
+      ...conditionRemarks(state, scope, index),
+      ...roundingRemarks(state, scope, index, value),
+    ],
   };
+}
+
+/** The entries that served as an index: which row of the embedding it is. */
+function lookUpRemarks({ current, texts }, scope, index) {
+  return lookUps(current.formula, index).map(([, name, places]) => {
+    const place = places.map((part) => formulaValue(part, scope, index));
+    return fill(texts.looked_up, { entry: entryName(name, place), value: scope.at(name, place) });
+  });
 }
 
 /** Which branch a formula with an `if` takes. */
@@ -317,11 +331,11 @@ function conditionRemarks({ current, texts }, scope, index) {
 }
 
 /** What the printed numbers give, if that is not quite the number. */
-function roundingRemark({ current, texts }, scope, index, value) {
+function roundingRemarks({ current, texts }, scope, index, value) {
   const printed = { ...scope, at: (name, place) => Number(shortNumber(scope.at(name, place)).replace("inf", "Infinity")) };
   const rounded = formulaValue(current.formula, printed, index);
   const [short, wanted] = [shortNumber(rounded), shortNumber(value)];
-  return short === wanted ? null : fill(texts.rounded, { rounded: short, value: wanted });
+  return short === wanted ? [] : [fill(texts.rounded, { rounded: short, value: wanted })];
 }
 
 /**
@@ -385,8 +399,8 @@ export function entryText(state) {
   const lines = [entrySentence(state, current, entry)];
   const formula = entryFormula(state);
   if (formula === null) return [...lines, state.texts.given].join("\n");
-  lines.push("", formula.symbols, formula.placed, formula.filled, [formula.result, formula.exact].filter(Boolean).join(" "));
-  lines.push(...formula.remarks);
+  const result = [formula.result, formula.exact].filter(Boolean).join(" ");
+  lines.push("", formula.symbols, formula.placed, ...[formula.filled, result].filter(Boolean), ...formula.remarks);
   const terms = termsOfEntry(state);
   return (terms === null ? lines : [...lines, "", tableText(terms), terms.result]).join("\n");
 }
