@@ -22,15 +22,14 @@ Any other name with a d in front is the gradient of the loss with respect to wha
 
 import functools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from labs.llm import formula, model, ops
 from labs.llm.ops import LinearCache, linear_backward
+from labs.llm.parameters import param_axes
 
 #: The size that each index letter of `Step.axes` runs over, a key of `Trace.sizes`. A query i and a key j are
 #: positions; m is a feature where d is another; r is a pair of features of a head.
@@ -48,7 +47,7 @@ class Step(NamedTuple):
     axes: str  # an index letter for each axis: "bhij"
     value: np.ndarray  # read-only
     formula: str | None  # gives the entry at these indices; None for what is given
-    reads: Mapping[str, str]  # name in the formula -> key of an earlier step
+    reads: dict[str, str]  # name in the formula -> key of an earlier step
     phase: str  # "given", "forward" or "backward"
     part: str  # the box of the block diagram that it belongs to; a gradient belongs where its tensor does
     by: str | None  # the function that computes it: "ops.softmax"; None for what is given
@@ -56,12 +55,15 @@ class Step(NamedTuple):
     gradient_of: str | None  # key of the tensor whose gradient it is, or a share of the gradient, like dz_q
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """The steps of one forward and one backward pass, in the order in which they were computed."""
 
     steps: tuple[Step, ...]
-    sizes: Mapping[str, float]  # what formulas call B, T, D, H, dh, F, V, eps and base; and "dh/2"
+    sizes: dict[str, float]  # what formulas call B, T, D, H, dh, F, V, eps and base; and "dh/2"
+
+    def __repr__(self):
+        return f"<Trace of {len(self.steps)} steps>"
 
     def __getitem__(self, key):
         """Return the step with this key."""
@@ -118,23 +120,24 @@ class _Recipe(NamedTuple):
 
 
 def _recipe(line, by, part=None, of=None):
-    """Read a line such as "r[b, t, d] = x[b, t, d] + brought[b, t, d]"."""
+    """Return the recipe that a line such as "r[b, t, d] = x[b, t, d] + brought[b, t, d]" spells."""
     entry, text = line.split(" = ", 1)
     name, _, letters = entry.rstrip("]").partition("[")
     return _Recipe(name, letters.replace(", ", ""), text, by, part, of)
 
 
 def _steps(part, by, *lines):
+    """Return the recipes of what a box of the diagram computes with one function."""
     return tuple(_recipe(line, by, part=part) for line in lines)
 
 
 def _gradients(by, *lines):
-    """Return the steps of gradients: dX is that of X."""
+    """Return the recipes of gradients: dX is that of X."""
     return tuple(_share(by, line, line[1:].split("[")[0]) for line in lines)
 
 
 def _share(by, line, of):
-    """Return the step of a share of the gradient of tensor `of`."""
+    """Return the recipe of a share of the gradient of tensor `of`."""
     return _recipe(line, by, of=of)
 
 
@@ -142,7 +145,7 @@ _EVERY = "for b in range(B) for t in range(T)"
 
 
 def _rms_norm(norm, x, y):
-    """Return the steps of y = rms_norm(x), where `norm` is attn, ffn or final."""
+    """Return the recipes of y = rms_norm(x), where `norm` is attn, ffn or final."""
     return _steps(
         f"{norm}_norm",
         "ops.rms_norm",
@@ -153,7 +156,7 @@ def _rms_norm(norm, x, y):
 
 
 def _rms_norm_backward(norm, y):
-    """Return the steps from dy, all but the last one."""
+    """Return the recipes of RMSNorm backward from dy, all but the last one."""
     by, unit = "ops.rms_norm_backward", f"{norm}_unit"
     products = f"d{unit}[b, t, d] * {unit}[b, t, d]"
     return (
@@ -164,7 +167,7 @@ def _rms_norm_backward(norm, y):
 
 
 def _rms_norm_to(dx, norm, of):
-    """Return the last step of RMSNorm backward, to dx: the gradient of `of`, or a share of it."""
+    """Return the last recipe of RMSNorm backward: dx, the gradient of `of` or a share of it."""
     line = (
         f"{dx}[b, t, d] = {norm}_inv_rms[b, t]"
         f" * (d{norm}_unit[b, t, d] - {norm}_unit[b, t, d] * {norm}_mean[b, t])"
@@ -172,15 +175,12 @@ def _rms_norm_to(dx, norm, of):
     return _share("ops.rms_norm_backward", line, of)
 
 
-def _rotated(x, y, sign, back):
-    """Return the line of y = rope(x): pair (2r, 2r + 1) turns by angle r; sign - forwards, + backwards."""
+def _rotated(x, y, even, odd):
+    """Return the line of y = rope(x): pair (2r, 2r + 1) turns by angle r, back with the signs exchanged."""
     cos, sin = "cos(angle[t, e // 2])", "sin(angle[t, e // 2])"
-    own, after, before = (
-        f"{x}[b, h, t, e] * {cos}",
-        f"{x}[b, h, t, e + 1] * {sin}",
-        f"{x}[b, h, t, e - 1] * {sin}",
-    )
-    return f"{y}[b, h, t, e] = {own} {sign} {after} if e % 2 == 0 else {own} {back} {before}"
+    own = f"{x}[b, h, t, e] * {cos}"
+    after, before = f"{x}[b, h, t, e + 1] * {sin}", f"{x}[b, h, t, e - 1] * {sin}"
+    return f"{y}[b, h, t, e] = {own} {even} {after} if e % 2 == 0 else {own} {odd} {before}"
 
 
 _LOOKED_UP = _steps("embedding", "ops.embedding", "x[b, t, d] = embedding[ids[b, t], d]")
@@ -400,8 +400,8 @@ def trace(params, ids, targets, config):
     recorder = _Recorder()
     recorder.give("ids", cache.embedding.ids, "bt", "tokens")
     recorder.give("targets", targets, "bt", "loss")
-    for key, array in params.items():
-        recorder.give(key, array, *_PARAMETERS[key.split(".")[-1]])
+    for key in param_axes(config):
+        recorder.give(key, params[key], *_PARAMETERS[key.split(".")[-1]])
 
     streams = [block_cache.attn_norm.x for block_cache in cache.blocks] + [cache.final_norm.x]
     for l, block_cache in enumerate(cache.blocks):
@@ -426,7 +426,7 @@ def _sizes(ids, config):
     sizes = {"B": B, "T": T, "D": config.d_model, "H": config.n_heads, "dh": dh, "dh/2": dh // 2}
     sizes |= {"F": config.d_ff, "V": config.vocab_size}
     sizes |= {"eps": float(config.norm_eps), "base": float(config.rope_base)}
-    return MappingProxyType(sizes)
+    return sizes
 
 
 class _Recorder:
@@ -442,12 +442,22 @@ class _Recorder:
         name = key.split(".")[-1]
         self._add(
             Step(
-                key, name, axes, _frozen(value), None, MappingProxyType({}), "given", part, None, layer, None
+                key=key,
+                name=name,
+                axes=axes,
+                value=_frozen(value),
+                formula=None,
+                reads={},
+                phase="given",
+                part=part,
+                by=None,
+                layer=layer,
+                gradient_of=None,
             )
         )
 
     def record(self, phase, recipes, values, layer=None):
-        """Record the steps of `recipes`, in their order, with the array of each name in `values`."""
+        """Record a step for each recipe, in their order, with the array of its name in `values`."""
         for recipe in recipes:
             name = recipe.name
             of = None if recipe.of is None else self._key(recipe.of, layer)
@@ -458,7 +468,7 @@ class _Recorder:
                     axes=recipe.axes,
                     value=_frozen(values[name]),
                     formula=recipe.formula,
-                    reads=MappingProxyType({read: self._key(read, layer) for read in _names(recipe)}),
+                    reads={read: self._key(read, layer) for read in _names(recipe)},
                     phase=phase,
                     part=recipe.part if of is None else self.steps[of].part,
                     by=recipe.by,
@@ -506,7 +516,7 @@ def _rms_norm_backward_values(norm, dy, cache):
 
 def _block_values(cache):
     """Return the tensors of a block's forward pass by name, but for x and y."""
-    w, z, swiglu, config = cache.weights, cache.z, cache.swiglu, cache.config
+    w, z, swiglu = cache.weights, cache.z, cache.swiglu
     _, H, T, dh = cache.q.shape
     values = {"z": z, "r": cache.ffn_norm.x, "n": cache.n}
     values |= _rms_norm_values("attn", cache.attn_norm) | _rms_norm_values("ffn", cache.ffn_norm)
@@ -515,7 +525,7 @@ def _block_values(cache):
     values |= {"q": q, "k": k, "v": cache.v, "q_rot": cache.q, "k_rot": cache.k}
     values |= {"joined": cache.joined, "brought": cache.joined @ w.wo}
     # as in model.rope
-    frequencies = float(config.rope_base) ** (-np.arange(0, dh, 2) / dh)
+    frequencies = float(cache.config.rope_base) ** (-np.arange(0, dh, 2) / dh)
     values["angle"] = np.outer(np.arange(T, dtype=np.float64), frequencies)
     # as in model.attention and ops.softmax
     scores = cache.q @ cache.k.swapaxes(-1, -2) / math.sqrt(dh)

@@ -454,14 +454,23 @@ def test_the_trace_belongs_to_nobody_else():
         assert np.array_equal(step.value, before[step.key]), step.key
         with pytest.raises(ValueError, match="read-only"):
             step.value[...] = 0
-    for mapping in (traced.sizes, traced["logits"].reads):
-        with pytest.raises(TypeError, match="does not support item assignment"):
-            mapping["T"] = 0
 
 
 def test_a_step_that_is_not_there():
     with pytest.raises(KeyError, match=r"no step 'scores': the keys are ids, targets, .*blocks\.0\.scores"):
         trace_of(examples()["tiny"])["scores"]
+
+
+def test_the_trace_does_not_print_its_numbers(distinct):
+    assert repr(distinct) == "<Trace of 178 steps>"
+
+
+def test_params_may_come_in_any_order():
+    example = examples()["tiny"]
+    params = dict(reversed(example.params.items()))
+    assert [step.key for step in trace_of(example._replace(params=params)).steps] == [
+        step.key for step in trace_of(example).steps
+    ]
 
 
 def test_targets_may_be_a_list():
