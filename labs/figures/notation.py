@@ -69,7 +69,7 @@ TENSORS = (
     Tensor(r"\text{final}", "final", "B,T,D", "norm", "Y after the final RMSNorm"),
     Tensor("U", "unembedding", "D,V", "weight", "one column for each token of the vocabulary"),
     Tensor(r"\text{logits}", "logits", "B,T,V", "logits", "a score for every possible next token"),
-    Tensor(r"\text{probs}", "probs", "B,T,V", "logits", "softmax of the logits: what the model expects"),
+    Tensor(r"\text{chances}", "chances", "B,T,V", "logits", "softmax of the logits: what the model expects"),
     Tensor(r"\ell", "loss", "", "logits", "mean cross-entropy over all B T targets, in nats"),
     Tensor("G_X", "dx", "as X", "x", "gradient of the loss with respect to X; the same for every other name"),
 )

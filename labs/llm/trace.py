@@ -12,7 +12,7 @@ Names are those of the text. Beside them stand steps in between, which the libra
     brought, wrote            what attention and SwiGLU add to the residual stream
     sigmoid                   of gate = u * sigmoid
     logit_max, logit_exps     as row_max and exps, of a row of logits
-    log_probs, losses         the logarithm of probs, and the surprise at each target; loss is their mean
+    log_chances, surprises    the logarithm of chances; minus it at each target, whose mean is the loss
     attn_mean                 of RMSNorm backward: the mean of dattn_unit * attn_unit; so for ffn and final
     dz_q, dz_k, dz_v          what comes back to z through q, k and v; so for dn_u and dn_up
     dr_branch, dx_branch      what comes back through a branch; the rest went past it
@@ -261,18 +261,18 @@ _HEAD = (
         "ops.cross_entropy",
         "logit_max[b, t] = max(logits[b, t, v] for v in range(V))",
         "logit_exps[b, t, v] = exp(logits[b, t, v] - logit_max[b, t])",
-        "log_probs[b, t, v] = "
+        "log_chances[b, t, v] = "
         "logits[b, t, v] - logit_max[b, t] - log(sum(logit_exps[b, t, c] for c in range(V)))",
-        "probs[b, t, v] = logit_exps[b, t, v] / sum(logit_exps[b, t, c] for c in range(V))",
-        "losses[b, t] = -log_probs[b, t, targets[b, t]]",
-        f"loss = sum(losses[b, t] {_EVERY}) / (B * T)",
+        "chances[b, t, v] = logit_exps[b, t, v] / sum(logit_exps[b, t, c] for c in range(V))",
+        "surprises[b, t] = -log_chances[b, t, targets[b, t]]",
+        f"loss = sum(surprises[b, t] {_EVERY}) / (B * T)",
     ),
 )
 
 _HEAD_BACKWARD = (
     *_gradients(
         "ops.cross_entropy_backward",
-        "dlogits[b, t, v] = (probs[b, t, v] - (1 if v == targets[b, t] else 0)) / (B * T)",
+        "dlogits[b, t, v] = (chances[b, t, v] - (1 if v == targets[b, t] else 0)) / (B * T)",
     ),
     *_gradients(
         "ops.linear_backward",
@@ -555,11 +555,11 @@ def _head_values(logits, targets, loss, loss_cache, cache):
     # as in ops.cross_entropy
     logit_max = logits.max(axis=-1, keepdims=True)
     logit_exps = np.exp(logits - logit_max)
-    log_probs = logits - logit_max - np.log(logit_exps.sum(axis=-1, keepdims=True))
-    losses = -log_probs[loss_cache.one_hot].reshape(np.shape(targets))
+    log_chances = logits - logit_max - np.log(logit_exps.sum(axis=-1, keepdims=True))
+    surprises = -log_chances[loss_cache.one_hot].reshape(np.shape(targets))
     values |= {"final": cache.unembedding.x, "logits": logits, "logit_max": logit_max[..., 0]}
-    values |= {"logit_exps": logit_exps, "log_probs": log_probs, "probs": loss_cache.p}
-    return values | {"losses": losses, "loss": loss}
+    values |= {"logit_exps": logit_exps, "log_chances": log_chances, "chances": loss_cache.p}
+    return values | {"surprises": surprises, "loss": loss}
 
 
 def _head_backward_values(loss_cache, cache):

@@ -281,7 +281,7 @@ CACHED = {
 CACHED_OUTSIDE = {
     "embedding.ids": "ids", "embedding.table": "embedding",
     "final_norm.x": "y", "final_norm.gain": "final_norm", "final_norm.inv_rms": "final_inv_rms",
-    "unembedding.x": "final", "unembedding.weight": "unembedding", "p": "probs",
+    "unembedding.x": "final", "unembedding.weight": "unembedding", "p": "chances",
 }  # fmt: skip
 
 
@@ -529,4 +529,4 @@ def test_an_embedding_gradient_comes_from_every_place_of_its_token():
 def test_a_loss_comes_from_its_target():
     traced = trace_of(examples()["tiny"])
     t = tiny.VOCABULARY.index("t")
-    assert leaves(traced, "losses", 0, 0) == [("targets", (0, 0)), ("log_probs", (0, 0, t))]
+    assert leaves(traced, "surprises", 0, 0) == [("targets", (0, 0)), ("log_chances", (0, 0, t))]
