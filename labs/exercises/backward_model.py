@@ -143,7 +143,7 @@ def _swiglu_case(rng: np.random.Generator, B: int, T: int, D: int, F: int) -> Ca
         given=f"n of shape {n.shape}, w1 and w3 of shape {w1.shape} and w2 of shape {w2.shape}",
         expected=right,
         traps={
-            "Each arm lacks a factor: the gate gets dhidden times up, and up gets dhidden times the gate.": (
+            "Each arm lacks a factor. A product hands each factor the other one, as forward.": (
                 silu_backward(dhidden, u) @ w1.T + (dhidden * sigmoid) @ w3.T
             ),
             "One arm is there. n also feeds up = n @ w3, and the two add.": arm_u,
@@ -190,7 +190,7 @@ _FACTOR = "A product hands each factor the other one."
 
 #: The ledger, from the loss back to the embedding.
 LEDGER = {
-    "probs": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is probs minus one-hot."),
+    "chances": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is chances minus one-hot."),
     "final": _entry("B,T,D", "rms_norm", "dunembedding", _DOT),
     "y": _entry("B,T,D", "block", "dfinal_norm dy", "unit = y * inv_rms is in both lines of the norm."),
     "hidden": _entry("B,T,F", "swiglu", "dw2", _DOT),

@@ -225,7 +225,7 @@ def kept_arrays():
     logits, cache = model.forward(params, tiny.INPUT_IDS, config)
     block = cache.blocks[0]
     return {
-        "probs": ops.cross_entropy(logits, tiny.TARGET_IDS)[1].p,
+        "chances": ops.cross_entropy(logits, tiny.TARGET_IDS)[1].p,
         "final": cache.unembedding.x,
         "y": cache.final_norm.x,
         "hidden": block.hidden,
@@ -262,7 +262,7 @@ def way_back(kept, upstream):
     def norm(dout, name, cached):
         return ops.rms_norm_backward(dout, cached._replace(x=kept[name]))
 
-    dlogits = line("dlogits", (kept["probs"] - one_hot) / one_hot[..., 0].size)
+    dlogits = line("dlogits", (kept["chances"] - one_hot) / one_hot[..., 0].size)
     line("dunembedding", rows(kept["final"]).T @ rows(dlogits))
     dfinal = line("dfinal", dlogits @ params["unembedding"].T)
     dy, dgain = norm(dfinal, "y", cache.final_norm)
