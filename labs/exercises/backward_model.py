@@ -143,7 +143,7 @@ def _swiglu_case(rng: np.random.Generator, B: int, T: int, D: int, F: int) -> Ca
         given=f"n of shape {n.shape}, w1 and w3 of shape {w1.shape} and w2 of shape {w2.shape}",
         expected=right,
         traps={
-            "Each arm lacks a factor. A product hands each factor the other one, as forward.": (
+            "Each arm lacks a factor. A product hands each factor the other one.": (
                 silu_backward(dhidden, u) @ w1.T + (dhidden * sigmoid) @ w3.T
             ),
             "One arm is there. n also feeds up = n @ w3, and the two add.": arm_u,
