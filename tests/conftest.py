@@ -136,8 +136,8 @@ def serve():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print every worst error that a test recorded: how far the model is from independent computations."""
+    """Print what tests recorded: how far the model is from independent computations, how long steps take."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
-            if report.when == "call" and name.startswith("worst relative error"):
+            if report.when == "call" and name.startswith(("worst relative error", "milliseconds")):
                 terminalreporter.write_line(f"{name}: {value}")
