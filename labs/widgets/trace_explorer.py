@@ -108,6 +108,12 @@ class TraceExplorer(CourseWidget):
     def _check_selected(self, proposal):
         return check_selected(proposal["value"], self._cells())
 
+    @traitlets.validate("trail")
+    def _check_trail(self, proposal):
+        for step, *_ in proposal["value"]:
+            check_picked("step of the trail", step, len(self.steps))
+        return proposal["value"]
+
     @traitlets.observe("step")
     def _keep_selected(self, _change):
         """An entry that the new tensor does not have is no longer selected."""
@@ -191,16 +197,21 @@ def _record(step: Step, traced: Trace, start: int) -> dict:
 
 
 def _decimals(value: np.ndarray) -> int:
-    """How many decimals the cells show: none of whole numbers, else as the largest needs for three digits."""
+    """How many decimals the cells show: none of integers, else two to six.
+
+    As many as show every number exactly, or, where that takes too many, three digits of the largest.
+    """
     if value.dtype.kind in "iub":
         return 0
-    largest = np.abs(value[np.isfinite(value)]).max(initial=0)
-    return 2 if largest == 0 else int(np.clip(2 - np.floor(np.log10(largest)), 2, 6))
+    finite = value[np.isfinite(value)]
+    largest = np.abs(finite).max(initial=0)
+    most = 2 if largest == 0 else int(np.clip(2 - np.floor(np.log10(largest)), 2, 6))
+    return next((n for n in range(2, most) if (finite.round(n) == finite).all()), most)
 
 
 #: The role of each tensor that the notation page names, and what stands for the others: that of their part.
 _ROLES = {name: tensor.role for tensor in notation.TENSORS for name in tensor.code.split(", ")}
-_ROLES |= {"final": "norm", "brought": "joined", "wrote": "ffn", "probs": "logits", "masked": "attention"}
+_ROLES |= {"final": "norm", "brought": "joined", "wrote": "ffn", "chances": "logits", "masked": "attention"}
 _PART_ROLES = {
     "embedding": "x",
     "attn_norm": "norm",

@@ -59,7 +59,12 @@ export function linkAddress(root, selector, read) {
   const listen = () => {
     if (isFirst() && location.hash) read(location.hash);
   };
-  const frame = requestAnimationFrame(listen); // all views are in the page
+  let frame = 0;
+  const start = () => {
+    if (document.documentElement.dataset.labsWidgets === "ready") listen();
+    else frame = requestAnimationFrame(start); // until all views are in the page
+  };
+  start();
   addEventListener("hashchange", listen);
   return {
     write(address) {

@@ -274,7 +274,7 @@ function render({ model, el }) {
     } else {
       move(valuesOf(found));
     }
-    parts.root.scrollIntoView({ block: "start" });
+    parts.root.scrollIntoView({ block: "start", behavior: "instant" });
   });
 
   /** The model's values for what an address means. */

@@ -49,6 +49,17 @@ FORWARD_PASS = (
     "print('Python sees', heatmap.axis, mask.causal, rope.m, rope.mixed)",
 )
 
+TRACE = (
+    "from labs.llm import tiny\n"
+    "from labs.widgets import TraceExplorer\n"
+    "given = tiny.params(), tiny.CONFIG, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.VOCABULARY\n"
+    "widget = TraceExplorer(*given)\n"
+    "widget",
+    "step = widget.steps[widget.step]\n"
+    "print('Python sees', step['name'], widget.batch, widget.head, widget.selected, len(widget.trail))",
+    "widget.step = [step['name'] for step in widget.steps].index('dscores')",
+)
+
 
 def notebook(sources: tuple[str, ...]) -> str:
     cells = [
@@ -100,6 +111,7 @@ def lab(tmp_path_factory):
     home, root = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
     (root / "head_split.ipynb").write_text(notebook(HEAD_SPLIT), "utf8")
     (root / "forward_pass.ipynb").write_text(notebook(FORWARD_PASS), "utf8")
+    (root / "trace.ipynb").write_text(notebook(TRACE), "utf8")
     token = secrets.token_hex(16)
     command = [
         sys.executable,
@@ -195,3 +207,29 @@ def test_the_widgets_of_the_forward_pass_are_live(run_notebook):
     slider.focus()
     slider.press("ArrowRight")
     expect(run(page, 3)).to_have_text("Python sees queries False 5 True")
+
+
+def test_the_trace_is_walked(run_notebook):
+    page = run_notebook("trace", len(TRACE))
+    title, address = page.locator(".labs-trace-explorer .labs-title"), page.url
+    expect(title).to_have_text("dscores [2,2,5,5] (B,H,T,T)", timeout=1000 * PATIENCE)  # the last cell
+    expect(run(page, 1)).to_have_text("Python sees dscores 0 0 -1 0")
+
+    page.locator(".labs-trace-explorer .labs-stop").filter(has_text="dq_rot").click()
+    expect(title).to_have_text("dq_rot [2,2,5,4] (B,H,T,dh)")
+    page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
+    page.locator(".labs-matrix td.labs-cell").nth(4 * 3 + 1).click()
+    active = page.locator(".jp-Cell").evaluate_all(ACTIVE)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".labs-placed")).to_contain_text("dq_rot[0,1,3,2] = ")
+    assert page.locator(".jp-Cell").evaluate_all(ACTIVE) == active  # the key was not the notebook's as well
+    expect(run(page, 1)).to_have_text(f"Python sees dq_rot 0 1 {3 * 4 + 2} 0")
+
+    page.get_by_role("grid", name="dscores[0,1]").locator(".labs-read").first.click()
+    expect(title).to_have_text("dscores [2,2,5,5] (B,H,T,T)")
+    expect(run(page, 1)).to_have_text(f"Python sees dscores 0 1 {3 * 5} 1")
+    slider = page.get_by_role("slider", name="step")
+    slider.focus()
+    slider.press("Home")
+    expect(title).to_have_text("x [2,5,8] (B,T,D)")
+    assert page.url == address  # it is JupyterLab's

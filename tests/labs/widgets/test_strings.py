@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from labs.llm import tiny
-from labs.widgets import AttentionHeatmap, HeadSplit, MaskExplorer, RopeExplorer, TensorGrid, modules
+from labs.widgets import (
+    AttentionHeatmap,
+    HeadSplit,
+    MaskExplorer,
+    RopeExplorer,
+    TensorGrid,
+    TraceExplorer,
+    modules,
+)
 
 #: All text of the page, attributes that are read out, and what pointing and choosing brings up; not what is
 #: marked as not to be translated (names and shapes).
@@ -62,6 +70,9 @@ WIDGETS = {
     "MaskExplorer": lambda: MaskExplorer(
         tiny.params(), tiny.CONFIG, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.VOCABULARY
     ),
+    "TraceExplorer": lambda: TraceExplorer(
+        tiny.params(), tiny.CONFIG, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.VOCABULARY
+    ),
     "AttentionHeatmap": lambda: AttentionHeatmap(
         VALUES.reshape(2, 3, 3, 4), VALUES.reshape(2, 3, 3, 4), np.tri(3, dtype=bool), labels="abc"
     ),
@@ -78,9 +89,9 @@ def test_no_text_is_hard_coded(show, make):
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         texts += page.evaluate(COLLECT)
     assert any("«" in text for text in texts)
-    # the axis of a column in a head, and the tensor at the numbers as text, are names and not words
+    # the axis of a column in a head, and the tensors at the numbers as text, are names and not words
     words = [word for text in texts for word in words_outside_brackets(text)]
-    assert [word for word in words if word not in ("dh", "logits")] == []
+    assert [word for word in words if word not in ("dh", "logits", "dlogits")] == []
 
 
 def test_every_string_is_used():

@@ -1,0 +1,682 @@
+"""TraceExplorer: its traits in Python, and in a page with mouse, keyboard, touch and addresses."""
+
+import base64
+import gzip
+import json
+import re
+import statistics
+
+import numpy as np
+import pytest
+import traitlets
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from labs.llm import tiny
+from labs.llm.model import ModelConfig
+from labs.llm.parameters import init_params
+from labs.llm.trace import trace
+from labs.widgets import TensorGrid, TraceExplorer
+
+GIVEN = {
+    "params": tiny.params(),
+    "config": tiny.CONFIG,
+    "ids": tiny.INPUT_IDS,
+    "targets": tiny.TARGET_IDS,
+    "vocabulary": tiny.VOCABULARY,
+}
+TRACED = trace(GIVEN["params"], GIVEN["ids"], GIVEN["targets"], GIVEN["config"])
+COMPUTED = [step for step in TRACED.steps if step.formula is not None]
+
+
+def value(name):
+    """The library's array of this name."""
+    return next(step.value for step in TRACED.steps if step.name == name)
+
+
+@pytest.fixture
+def widget():
+    return TraceExplorer(**GIVEN)
+
+
+# ---- Python ----
+
+
+def test_traits(widget):
+    assert len(widget.steps) == len(TRACED.steps)
+    assert (widget.layers, widget.batch, widget.head, widget.selected, widget.trail) == (1, 0, 0, -1, [])
+    assert widget.steps[widget.step]["name"] == "x"
+    assert widget.labels["i"] == [list("atten"), list("causa")]
+    assert widget.labels["v"] == [list(tiny.VOCABULARY)]
+    assert widget.sizes["dh"] == 4
+    counts = [sum(step.phase == phase for step in TRACED.steps) for phase in ("forward", "backward")]
+    assert repr(widget) == (
+        f"TraceExplorer: {counts[0]} tensors forward and {counts[1]} backward, every number with its formula"
+    )
+
+
+def stored(widget):
+    """The array of each step as the widget carries it, by key."""
+    numbers = np.frombuffer(widget.numbers, "<f8")
+    count = {step["key"]: int(np.prod(step["shape"])) for step in widget.steps}
+    return {
+        step["key"]: numbers[step["start"] : step["start"] + count[step["key"]]].reshape(step["shape"])
+        for step in widget.steps
+    }
+
+
+def test_numbers_are_the_librarys(widget):
+    arrays = stored(widget)
+    assert arrays.keys() == {step.key for step in TRACED.steps}
+    for step in TRACED.steps:
+        np.testing.assert_array_equal(arrays[step.key], step.value)
+
+
+def test_equal_tensors_are_stored_once(widget):
+    starts = {step["name"]: step["start"] for step in widget.steps}
+    assert starts["dwrote"] == starts["dy"]
+    assert len(widget.numbers) < 8 * sum(step.value.size for step in TRACED.steps)
+
+
+def test_forward_only():
+    widget = TraceExplorer(**GIVEN, backward=False)
+    assert {step["phase"] for step in widget.steps} == {"given", "forward"}
+    assert len(widget.numbers) < len(TraceExplorer(**GIVEN).numbers) / 1.5
+    assert repr(widget) == "TraceExplorer: 39 tensors forward, every number with its formula"
+
+
+def test_roles_are_the_courses(widget):
+    roles = {step["name"]: step["role"] for step in widget.steps}
+    assert roles["ids"] == "tokens"
+    assert roles["q_rot"] == roles["q"] == roles["dq"] == roles["dq_rot"] == "q"
+    assert roles["scores"] == roles["row_max"] == roles["dscores"] == "attention"
+    assert roles["x"] == roles["dx"] == roles["dx_branch"] == "x"
+    assert roles["final_norm"] == roles["dfinal_norm"] == roles["wq"] == roles["dwq"] == "weight"
+    assert roles["attn_inv_rms"] == roles["dz_q"] == "norm"
+
+
+def test_state_is_json_without_nan(widget):
+    state = {name: held for name, held in widget.get_state().items() if name not in ("layout", "numbers")}
+    json.dumps(state, allow_nan=False)
+
+
+def test_the_page_carries_little(widget):
+    """At most 80 KB compressed, as the page stores them: numbers in base64, the rest as JSON."""
+    state = widget.get_state(["numbers", "steps", "sizes", "labels", "strings"])
+    numbers = base64.b64encode(state.pop("numbers")).decode()
+    assert len(gzip.compress(json.dumps(state | {"numbers": numbers}).encode())) < 80_000
+    code = widget._esm + widget._css
+    assert len(gzip.compress(code.encode())) < 25_000
+
+
+WIDE = ModelConfig(9, d_model=32, n_heads=2, n_layers=1, d_ff=64)
+DEEP = ModelConfig(9, d_model=16, n_heads=2, n_layers=4, d_ff=30)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"config": WIDE}, ValueError, "is it made for another config"),
+        (
+            {"config": WIDE, "params": init_params(WIDE, 0)},
+            ValueError,
+            r"at most 512 cells, got 1024 in blocks.0.wq \(32, 32\): take a smaller model",
+        ),
+        (
+            {"config": DEEP, "params": init_params(DEEP, 0)},
+            ValueError,
+            r"at most 16384 numbers, got \d{5}: take a smaller model, fewer tokens, or backward=False",
+        ),
+        ({"ids": tiny.INPUT_IDS * 1.0}, TypeError, "ids must be integers"),
+        ({"ids": tiny.INPUT_IDS[0]}, ValueError, "ids"),
+        ({"targets": tiny.TARGET_IDS + 8}, ValueError, "targets"),
+        ({"vocabulary": "abc"}, ValueError, "vocabulary must be V = 9 texts"),
+        (
+            {"params": {key: array.astype(np.float32) for key, array in tiny.params().items()}},
+            TypeError,
+            "params must be float64",
+        ),
+    ],
+)
+def test_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        TraceExplorer(**GIVEN | change)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("step", -1),
+        ("step", 999),
+        ("layer", 1),
+        ("batch", 2),
+        ("head", -1),
+        ("selected", 40),
+        ("trail", [[0, 0, 0]]),
+        ("trail", [[999, 0, 0, 0]]),
+    ],
+)
+def test_traits_refused(widget, name, wrong):
+    with pytest.raises(traitlets.TraitError, match=name):
+        setattr(widget, name, wrong)
+
+
+def test_an_entry_that_is_not_there_is_not_kept(widget):
+    widget.selected = 39  # of x, 5 * 8
+    widget.step = next(n for n, step in enumerate(widget.steps) if step["name"] == "attn_inv_rms")
+    assert widget.selected == -1
+
+
+# ---- in a page ----
+
+
+def main_grid(page):
+    return page.locator(".labs-matrix .labs-grid").first
+
+
+def cell(page, row, column):
+    return main_grid(page).locator("tbody tr").nth(row).locator("td").nth(column)
+
+
+def numbers(page):
+    return [line.locator("td").all_inner_texts() for line in main_grid(page).locator("tbody tr").all()]
+
+
+def read_texts(page, label):
+    """The numbers of the outlined cells of a source."""
+    return page.get_by_role("grid", name=label, exact=True).locator(".labs-read").all_inner_texts()
+
+
+def stop(page, name):
+    name = page.locator(".labs-stop-name").get_by_text(name, exact=True)
+    return page.locator(".labs-stop").filter(has=name)
+
+
+def at(page, hash_):
+    """Go to an address within the page, and wait until it is shown."""
+    page.evaluate("hash => { location.hash = hash; }", hash_)
+    name = re.match(r"trace=([a-z_0-9]+)", hash_)[1]
+    expect(page.locator(".labs-title")).to_have_text(re.compile(rf"^{name}( |$)"))
+
+
+def shown(array, decimals=2):
+    rows = np.atleast_2d(array)
+    return [["-inf" if entry == -np.inf else f"{entry:z.{decimals}f}" for entry in row] for row in rows]
+
+
+#: Measure how long each animation frame takes, with the layout that it brings about.
+FRAMES = """() => {
+  window.frameTimes = [];
+  const request = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (draw) => request((time) => {
+    const before = performance.now();
+    draw(time);
+    document.body.getBoundingClientRect();
+    window.frameTimes.push(performance.now() - before);
+  });
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_step_shows_the_librarys_numbers(show, widget, width, record_property):
+    """Walk from the first step to the last; how long each takes to draw is recorded, not judged."""
+    page = show(widget, width=width)
+    page.evaluate(FRAMES)
+    page.get_by_role("group", name="batch").get_by_role("radio", name="1").check()
+    page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
+    times = []
+    for number, step in enumerate(COMPUTED, start=1):
+        expect(page.locator(".labs-slider-number")).to_have_text(f"{number} of {len(COMPUTED)}")
+        picked = tuple(1 for axis in step.axes if axis in "bh")
+        decimals = widget.steps[TRACED.steps.index(step)]["decimals"]
+        assert numbers(page) == shown(step.value[picked], decimals), step.key
+        assert page.evaluate("document.documentElement.scrollWidth") == width, step.key
+        times.append(page.evaluate("Math.max(...frameTimes.splice(0))"))
+        if number < len(COMPUTED):
+            page.get_by_role("button", name="one step on").click()
+    expect(page.get_by_role("button", name="one step on")).to_have_attribute("aria-disabled", "true")
+    record_property(
+        f"milliseconds a step at {width} px, drawing and layout",
+        f"median {statistics.median(times):.1f}, worst {max(times):.1f}",
+    )
+
+
+def test_a_selected_score(show, widget):
+    page = show(widget)
+    stop(page, "scores").click()
+    page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
+    cell(page, 3, 2).click()
+    score, q, k = value("scores")[0, 1, 3, 2], value("q_rot")[0, 1, 3], value("k_rot")[0, 1, 2]
+    expect(page.locator(".labs-result")).to_have_text(f"= {score:.4f} more exactly {score:.10f}")
+    expect(page.locator(".labs-placed")).to_have_text(
+        "scores[0,1,3,2] = (Σe q_rot[0,1,3,e] · k_rot[0,1,2,e]) / √4"
+    )
+    assert read_texts(page, "q_rot[0,1]") == [f"{entry:.2f}" for entry in q]
+    assert read_texts(page, "k_rot[0,1]") == [f"{entry:.2f}" for entry in k]
+    terms = page.get_by_role("table", name="Terms of the sum (4)").locator("tbody tr")
+    found = [float(line.locator("td").nth(2).inner_text()) for line in terms.all()]
+    assert found == pytest.approx(q * k, abs=5e-5)
+    expect(page.locator(".labs-status")).to_have_text(
+        f"scores[0,1,3,2] = {score:.10f}: batch 0, head 1, query 3 “e”, key 2 “t”"
+    )
+    expect(stop(page, "q_rot")).to_have_class(re.compile("labs-source"))
+    expect(stop(page, "scores")).to_have_attribute("aria-current", "step")
+
+
+def test_a_selected_gradient(show, widget):
+    page = show(widget)
+    page.get_by_role("radio", name="backward").check()
+    expect(page.locator(".labs-title")).to_have_text("dlogits [2,5,9] (B,T,V)")
+    stop(page, "dscores").click()
+    cell(page, 3, 2).click()
+    p, dp, ds = value("p")[0, 0, 3], value("dp")[0, 0, 3], value("dscores")[0, 0, 3, 2]
+    expect(page.locator(".labs-result b")).to_have_text(f"= {ds:#.4g}")
+    assert [float(text) for text in read_texts(page, "p[0,0]")] == pytest.approx(p, abs=5e-3)
+    assert len(read_texts(page, "dp[0,0]")) == len(dp)
+    expect(stop(page, "dp")).to_have_class(re.compile("labs-source.*labs-under-source"))
+
+
+def test_following_a_source_and_back(show, widget):
+    page = show(widget)
+    stop(page, "scores").click()
+    cell(page, 3, 2).click()
+    back = page.get_by_role("button", name="return")
+    expect(back).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("grid", name="k_rot[0,0]").locator("tbody tr").nth(2).locator("td").nth(1).click()
+    expect(page.locator(".labs-title")).to_have_text("k_rot [2,2,5,4] (B,H,T,dh)")
+    expect(cell(page, 2, 1)).to_have_attribute("aria-selected", "true")
+    expect(cell(page, 2, 1)).to_be_focused()
+    page.get_by_role("grid", name="angle").locator(".labs-read").click()
+    expect(page.locator(".labs-title")).to_have_text("angle [5,2] (T,dh/2)")
+    expect(page.locator(".labs-status")).to_contain_text("angle[2,0] = 2: position 2, pair 0")
+    back.click()
+    expect(page.locator(".labs-title")).to_have_text("k_rot [2,2,5,4] (B,H,T,dh)")
+    back.click()
+    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
+    expect(cell(page, 3, 2)).to_have_attribute("aria-selected", "true")
+    expect(back).to_have_attribute("aria-disabled", "true")
+
+
+def test_what_was_not_read_leads_nowhere(show, widget):
+    page = show(widget)
+    stop(page, "scores").click()
+    page.get_by_role("grid", name="k_rot[0,0]").locator("td.labs-cell").first.click(force=True)
+    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
+
+
+def test_a_gradient_leads_into_the_forward_pass(show, widget):
+    page = show(widget)
+    at(page, "trace=dwq,2,5")
+    page.get_by_role("grid", name="z[1]").locator(".labs-read").nth(3).click()
+    expect(page.locator(".labs-title")).to_have_text("z [2,5,8] (B,T,D)")
+    expect(page.get_by_role("radio", name="forward")).to_be_checked()
+    expect(page.get_by_role("group", name="batch").get_by_role("radio", name="1")).to_be_checked()
+    expect(cell(page, 3, 2)).to_have_attribute("aria-selected", "true")
+    page.get_by_role("button", name="return").click()
+    expect(page.locator(".labs-title")).to_have_text("dwq [8,8] (D,D)")
+    expect(page.get_by_role("group", name="batch").get_by_role("radio", name="0")).to_be_checked()
+
+
+def test_what_is_given(show, widget):
+    page = show(widget)
+    stop(page, "wq").click()
+    expect(page.locator(".labs-about")).to_have_text("Given, not computed.")
+    assert numbers(page) == shown(value("wq"))
+    expect(page.locator(".labs-origin")).to_be_hidden()
+    page.get_by_role("button", name="one step on").click()
+    expect(page.locator(".labs-title")).to_have_text("q [2,2,5,4] (B,H,T,dh)")
+
+
+def test_masked_entries_look_masked(show, widget):
+    page = show(widget)
+    stop(page, "masked").click()
+    expect(cell(page, 1, 3)).to_have_class(re.compile("labs-masked"))
+    cell(page, 1, 3).click()
+    expect(page.locator(".labs-result")).to_have_text("= -inf")
+    expect(page.locator(".labs-remarks")).to_have_text("3 ≤ 1 does not hold.")
+
+
+def test_a_token_that_is_never_an_input(show, widget):
+    page = show(widget)
+    at(page, f"trace=dembedding,{tiny.VOCABULARY.index('d')},2")
+    expect(page.locator(".labs-result")).to_have_text("= 0")
+    expect(page.locator(".labs-terms-result")).to_have_text("No term takes part: the sum is exactly 0.")
+    expect(page.locator(".labs-source-tensor")).to_have_count(0)
+
+
+# ---- keyboard and touch ----
+
+
+def test_slider_by_keyboard(show, widget):
+    page = show(widget)
+    slider = page.get_by_role("slider", name="step")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator(".labs-title")).to_have_text("z [2,5,8] (B,T,D)")
+    expect(slider).to_be_focused()
+    expect(slider).to_have_attribute("aria-valuetext", "4 of 86")
+    page.keyboard.press("End")
+    expect(page.locator(".labs-title")).to_have_text("dembedding [9,8] (V,D)")
+
+
+def test_selected_entry_by_keyboard(show, widget):
+    page = show(widget)
+    cell(page, 4, 1).click()
+    for key in ("ArrowUp", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    expect(cell(page, 3, 3)).to_be_focused()
+    expect(cell(page, 3, 3)).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".labs-placed")).to_have_text("x[0,3,3] = embedding[3,3]")
+    page.keyboard.press("Escape")  # an entry is always selected
+    page.keyboard.press("Enter")
+    expect(cell(page, 3, 3)).to_have_attribute("aria-selected", "true")
+
+
+def test_tab_reaches_the_selected_entry_and_the_sources(show, widget):
+    page = show(widget)
+    stop(page, "scores").click()
+    cell(page, 3, 2).click()
+    expect(page.get_by_role("grid", name="q_rot[0,0]").locator(".labs-read")).to_have_count(4)
+    page.keyboard.press("Tab")  # the terms, which may scroll
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("grid", name="q_rot[0,0]").locator(".labs-read").first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".labs-title")).to_have_text("q_rot [2,2,5,4] (B,H,T,dh)")
+    expect(cell(page, 3, 1)).to_be_focused()
+
+
+def test_map_by_keyboard(show, widget):
+    page = show(widget)
+    stop(page, "x").focus()
+    page.keyboard.press("ArrowRight")  # the part
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
+    expect(page.locator(".labs-map [tabindex='0']")).to_have_count(1)
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowRight")  # there is nothing behind it
+    page.keyboard.press("Enter")
+    expect(page.locator(".labs-title")).to_have_text("loss")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
+    expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
+
+
+def test_parts_lead_to_their_first_step(show, widget):
+    page = show(widget)
+    page.get_by_role("button", name="SwiGLU").click()
+    expect(page.locator(".labs-title")).to_have_text("u [2,5,16] (B,T,F)")
+    page.get_by_role("radio", name="backward").check()
+    page.get_by_role("button", name="SwiGLU").click()
+    expect(page.locator(".labs-title")).to_have_text("dwrote [2,5,8] (B,T,D)")
+
+
+def test_by_touch(show, widget):
+    page = show(widget, width=360, has_touch=True)
+    page.get_by_role("button", name="attention").tap()
+    expect(page.locator(".labs-title")).to_have_text("q [2,2,5,4] (B,H,T,dh)")
+    stop(page, "scores").tap()
+    cell(page, 3, 2).tap()
+    expect(page.locator(".labs-placed")).to_contain_text("scores[0,0,3,2]")
+    page.get_by_role("grid", name="q_rot[0,0]").locator(".labs-read").nth(2).tap()
+    expect(page.locator(".labs-title")).to_have_text("q_rot [2,2,5,4] (B,H,T,dh)")
+    expect(cell(page, 3, 2)).to_have_attribute("aria-selected", "true")
+    page.get_by_role("button", name="return").tap()
+    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
+
+
+def test_narrow_pages_show_the_stops_of_one_part(show, widget):
+    page = show(widget, width=360)
+    expect(stop(page, "scores")).to_be_hidden()
+    expect(stop(page, "brought")).to_be_visible()  # what the part hands on
+    page.get_by_role("button", name="attention").click()
+    expect(stop(page, "scores")).to_be_visible()
+    expect(stop(page, "u")).to_be_hidden()
+
+
+# ---- forward only, and several layers ----
+
+
+def test_forward_only_has_no_backward_pass(show):
+    page = show(TraceExplorer(**GIVEN, backward=False))
+    expect(page.get_by_role("radio", name="backward")).to_have_count(0)
+    page.get_by_role("slider", name="step").focus()
+    page.keyboard.press("End")
+    expect(page.locator(".labs-title")).to_have_text("loss")
+
+
+def deep_widget():
+    config = ModelConfig(7, d_model=8, n_heads=2, n_layers=2, d_ff=6)
+    words = np.random.default_rng(0).integers(0, 7, (3, 6))
+    given = (init_params(config, 1), config, words[:, :-1], words[:, 1:])
+    return TraceExplorer(*given, "abcdefg"), trace(given[0], given[2], given[3], config)
+
+
+def test_layers(show):
+    widget, traced = deep_widget()
+    page = show(widget)
+    stop(page, "scores").click()
+    page.get_by_role("group", name="layer").get_by_role("radio", name="1").check()
+    expect(page.locator(".labs-about")).to_contain_text("from blocks.1.q_rot, blocks.1.k_rot")
+    assert numbers(page) == shown(traced["blocks.1.scores"].value[0, 0])
+    page.get_by_role("radio", name="backward").check()
+    stop(page, "dq").click()
+    page.get_by_role("group", name="layer").get_by_role("radio", name="0").check()
+    expect(page.locator(".labs-title")).to_have_text("dq [3,2,5,4] (B,H,T,dh)")
+    decimals = next(step["decimals"] for step in widget.steps if step["key"] == "blocks.0.dq")
+    assert numbers(page) == shown(traced["blocks.0.dq"].value[0, 0], decimals)
+
+
+# ---- copying ----
+
+
+def test_copy(show, widget):
+    page = show(widget)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    at(page, "trace=scores,b0,h1,3,2")
+    page.get_by_role("button", name="copy as text").click()
+    expect(page.locator(".labs-note")).to_have_text("Copied.")
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    score = value("scores")[0, 1, 3, 2]
+    assert lines[0] == f"scores[0,1,3,2] = {score:.10f}: batch 0, head 1, query 3 “e”, key 2 “t”"
+    assert lines[4] == page.locator(".labs-filled").inner_text()
+    assert f"= {score:.4f} more exactly {score:.10f}" in lines
+    assert lines[-1].startswith("Together ")
+    expect(page.get_by_role("textbox")).to_have_count(0)
+
+
+def test_copy_where_the_browser_does_not_allow_it(show, widget):
+    page = show(widget)
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')); }")
+    page.get_by_role("button", name="copy as text").click()
+    box = page.get_by_role("textbox", name="copy as text")
+    expect(box).to_be_visible()
+    expect(page.locator(".labs-note")).to_contain_text("press Ctrl+C")
+    text = box.input_value()
+    assert text.startswith("x[0,4,1] = ")
+    assert page.evaluate("[document.activeElement.selectionStart, document.activeElement.selectionEnd]") == [
+        0,
+        len(text),
+    ]
+    page.get_by_role("button", name="one step on").click()
+    expect(box).to_be_hidden()
+
+
+# ---- addresses ----
+
+
+def fresh(page, hash_):
+    """Open the page anew, at an address."""
+    url = page.url.split("#")[0]
+    page.goto("about:blank")
+    page.goto(f"{url}#{hash_}")
+    page.wait_for_selector("html[data-labs-widgets=ready]")
+
+
+def test_an_address_opens_an_entry(show, widget):
+    page = show(TensorGrid(np.ones((40, 3)), axes="td"), widget, height=600)
+    fresh(page, "trace=dscores,b0,h1,3,2")
+    expect(page.locator(".labs-title").nth(1)).to_have_text("dscores [2,2,5,5] (B,H,T,T)")
+    expect(page.locator(".labs-trace-explorer .labs-status")).to_contain_text("dscores[0,1,3,2] = ")
+    top = page.locator(".labs-trace-explorer").bounding_box()["y"]
+    assert 0 <= top < 100
+    fresh(page, "trace=scores,b1,h1")
+    expect(page.locator(".labs-trace-explorer .labs-status")).to_contain_text("scores[1,1,4,1] = ")
+
+
+def test_the_address_follows_the_reader(show, widget):
+    page = show(widget)
+    before = page.evaluate("history.length")
+    page.wait_for_timeout(400)
+    assert page.evaluate("location.hash") == ""  # nothing has moved
+    stop(page, "scores").click()
+    page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
+    cell(page, 3, 2).click()
+    page.wait_for_function("location.hash === '#trace=scores,b0,h1,3,2'")
+    stop(page, "loss").click()
+    page.wait_for_function("location.hash === '#trace=loss'")
+    assert page.evaluate("history.length") == before
+
+
+@pytest.mark.parametrize("wrong", ["trace=nonsense", "trace=scores,b0,h1,3,9", "trace=scores,3"])
+def test_a_wrong_address_is_said_and_changes_nothing(show, widget, wrong):
+    page = show(widget)
+    fresh(page, wrong)
+    expect(page.locator(".labs-note")).to_have_text(
+        f"This page's address asks for “{wrong.removeprefix('trace=')}”, which is not here."
+    )
+    expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
+    page.get_by_role("button", name="one step on").click()
+    expect(page.locator(".labs-note")).to_have_text("")
+
+
+def test_other_anchors_keep_working(show, widget):
+    page = show(widget)
+    page.evaluate("document.querySelector('h1').id = 'top-of-page'")
+    stop(page, "scores").click()
+    page.wait_for_function("location.hash.startsWith('#trace=')")
+    page.evaluate("scrollTo(0, 400); location.hash = 'top-of-page'")
+    page.wait_for_function("scrollY < 400")
+    page.wait_for_timeout(400)
+    assert page.evaluate("location.hash") == "#top-of-page"
+    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
+    expect(page.locator(".labs-note")).to_have_text("")
+
+
+def test_only_the_first_of_two_has_the_address(show):
+    page = show(TraceExplorer(**GIVEN, backward=False), TraceExplorer(**GIVEN))
+    first, second = (page.locator(".labs-trace-explorer").nth(n) for n in (0, 1))
+    fresh(page, "trace=p,b0,h1,3,2")
+    expect(first.locator(".labs-title")).to_have_text("p [2,2,5,5] (B,H,T,T)")
+    expect(second.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
+    second.get_by_role("button", name="one step on").click()
+    expect(second.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
+    page.wait_for_timeout(400)
+    assert page.evaluate("location.hash") == "#trace=p,b0,h1,3,2"
+
+
+def test_without_our_host_the_address_is_left_alone(show, widget):
+    page = show(widget)
+    page.evaluate("""async () => {
+        const state = JSON.parse(document.querySelector('[type*="widget-state"]').textContent).state;
+        const own = Object.values(state).find((model) => model.state._esm).state;
+        const { data } = Object.values(state).find((model) => model.buffers?.length).buffers[0];
+        own.numbers = new DataView(Uint8Array.from(atob(data), (c) => c.charCodeAt(0)).buffer);
+        await labsHost.close();
+        self.labsHost = undefined;
+        const model = { get: (name) => own[name], set: (values) => Object.assign(own, values) };
+        model.on = model.off = model.save_changes = () => {};
+        const address = URL.createObjectURL(new Blob([own._esm], { type: 'text/javascript' }));
+        const { default: module } = await import(address);
+        location.hash = 'trace=scores,b0,h1,3,2';
+        module.render({ model, el: document.querySelector('main') });
+    }""")
+    expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
+    page.wait_for_timeout(300)
+    expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
+    expect(page.locator("details").last).not_to_contain_text("#trace")
+
+
+# ---- looks, and screen readers ----
+
+
+def test_views_of_one_model_stay_in_step(show, widget):
+    page = show(widget, widget)
+    page.get_by_role("button", name="one step on").first.click()
+    second = page.locator(".labs-trace-explorer").nth(1)
+    expect(second.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
+
+
+def test_same_numbers_as_text(show, widget):
+    page = show(widget)
+    stop(page, "scores").click()
+    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
+    page.get_by_text("The numbers as text").click()
+    lines = page.locator("pre").inner_text().splitlines()
+    assert lines[0] == "scores[0,0]"
+    assert lines[4].split() == ["i=2", "t", *numbers(page)[2]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing(show, widget, theme, width):
+    page = show(widget, theme=theme, width=width, reduced_motion="reduce")
+    for summary in page.locator("summary").all():
+        summary.click()
+    for hash_ in ("trace=masked,b0,h1,3,2", "trace=dwq,2,5"):
+        at(page, hash_)
+        assert Axe().run(page).response["violations"] == []
+
+
+def test_text_fits_into_its_place(show, widget):
+    page = show(widget)
+    texts = (
+        "[...document.querySelectorAll('.labs-cell, .labs-stop, .labs-part-name, .labs-numbers :is(td, th)')]"
+    )
+    for hash_ in ("trace=u,b0,4,3", "trace=dwq,2,5", "trace=dz,b0,3,2", "trace=dffn_norm,2"):
+        at(page, hash_)
+        too_wide = f"{texts}.filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.textContent)"
+        assert page.evaluate(too_wide) == [], hash_
+
+
+@pytest.mark.parametrize("width", [1280, 768, 360])
+@pytest.mark.parametrize(
+    "make", [lambda: TraceExplorer(**GIVEN), lambda: deep_widget()[0]], ids=["tiny", "deep"]
+)
+def test_reserved_height_holds_the_first_tensor(show, make, width):
+    widget = make()
+    page = show(widget, width=width)
+    height = page.locator(".labs-root").bounding_box()["height"] / 16
+    reserved = widget.reserve[0 if width >= 720 else 1]
+    assert height <= reserved <= height + 20
+
+
+def test_what_is_current_shows_in_forced_colours(show, widget):
+    page = show(widget, forced_colors="active")
+    current, other = page.locator(".labs-current"), stop(page, "z")
+    background = "node => getComputedStyle(node).backgroundColor"
+    assert current.evaluate(background) != other.evaluate(background)
+    expect(page.locator(".labs-read").first).to_have_css("outline-style", "solid")
+
+
+def test_print_keeps_the_picture(show, widget):
+    page = show(widget)
+    at(page, "trace=scores,b0,h1,3,2")
+    page.emulate_media(media="print")
+    expect(page.locator(".labs-walk")).to_be_hidden()
+    expect(page.locator(".labs-map")).to_be_visible()
+    expect(page.locator(".labs-read").first).to_have_css("outline-style", "solid")
+    expect(cell(page, 3, 2)).to_have_css("outline-style", "solid")
+
+
+def test_cleanup_leaves_nothing(show, widget):
+    page = show(widget)
+    page.get_by_role("button", name="one step on").click()
+    page.evaluate("labsHost.close()")
+    expect(page.locator(".labs-root")).to_have_count(0)
+    page.evaluate("location.hash = 'trace=scores,b0,h1,3,2'")
+    page.wait_for_timeout(400)
+    assert page.evaluate("location.hash") == "#trace=scores,b0,h1,3,2"
