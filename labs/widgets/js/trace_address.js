@@ -61,8 +61,8 @@ export function linkAddress(root, selector, read) {
   };
   let frame = 0;
   const start = () => {
-    if (document.documentElement.dataset.labsWidgets === "ready") listen();
-    else frame = requestAnimationFrame(start); // until all views are in the page
+    const ready = document.documentElement.dataset.labsWidgets === "ready"; // all views are in the page,
+    frame = requestAnimationFrame(ready ? listen : start); // and in the next frame they are drawn
   };
   start();
   addEventListener("hashchange", listen);

@@ -108,6 +108,13 @@ export function formulaReads(tree, scope, index) {
   }
 }
 
+/** The conditions that choose between two formulas, as trees; not those within a sum. */
+export function conditionsOf(tree, scope, index) {
+  if (!Array.isArray(tree) || tree[0] === "sum" || tree[0] === "max") return [];
+  if (tree[0] !== "if") return tree.flatMap((part) => conditionsOf(part, scope, index));
+  return [tree[1], ...conditionsOf(chosenBranch(tree, scope, index), scope, index)];
+}
+
 /** The entries, as trees, that serve as an index of another and depend on no variable of a sum. */
 export function lookUps(tree, index) {
   if (!Array.isArray(tree)) return [];

@@ -89,6 +89,13 @@ function backwardStops(state) {
   return [...rest.map((place) => ({ place, under: null })), ...stops];
 }
 
+/** The stop of what a part hands on in the forward pass, or of its gradient: all that a narrow page shows of it. */
+function lastStop(stops) {
+  const order = ({ place, under }) => under ?? place;
+  const tensors = stops.some(({ under }) => under !== null) ? stops.filter(({ under }) => under !== null) : stops;
+  return tensors.toSorted((a, b) => order(b) - order(a))[0];
+}
+
 /** What is to be seen of a stop: { current, source, underSource, done }. */
 export function stopLook(state, { place, under }) {
   const { current, places, step, steps } = state;
@@ -130,9 +137,8 @@ export function traceMap(el, texts, go) {
     const name = element("button", { type: "button", class: "labs-part-name", tabindex: -1 }, title);
     name.addEventListener("click", () => go((entry ?? shown[0]).place));
     const part = element("div", { class: "labs-part" }, name);
-    const last = Math.max(...shown.map(({ place }) => place));
     const nodes = shown.map((stop) => stopNode(state, stop, part));
-    nodes[shown.findIndex(({ place }) => place === last)].classList.add("labs-last");
+    nodes[shown.indexOf(lastStop(shown))].classList.add("labs-last");
     part.append(element("div", { class: "labs-stops" }, ...nodes));
     return part;
   }

@@ -1,6 +1,6 @@
 // What the widget TraceExplorer shows, computed from what its model holds.  No document.
 import { entryName, filledText, placedText, symbolText } from "./trace_formula.js";
-import { formulaReads, formulaTerms, formulaValue, lookUps } from "./trace_formula.js";
+import { conditionsOf, formulaReads, formulaTerms, formulaValue, lookUps } from "./trace_formula.js";
 import { flatIndex, range, scaleFraction, unravel } from "./numbers.js";
 import { labelOf, numberText, placeWords, sizeName } from "./tensor.js";
 import { fill } from "./dom.js";
@@ -321,13 +321,12 @@ function lookUpRemarks({ current, texts }, scope, index) {
   });
 }
 
-/** Which branch a formula with an `if` takes. */
+/** Which branches a formula takes. */
 function conditionRemarks({ current, texts }, scope, index) {
-  const [kind, condition] = current.formula;
-  if (kind !== "if") return [];
-  const holds = formulaValue(condition, scope, index);
-  const text = placedText(condition, scope, index);
-  return [fill(holds ? texts.condition_holds : texts.condition_fails, { condition: text })];
+  return conditionsOf(current.formula, scope, index).map((tree) => {
+    const condition = placedText(tree, scope, index);
+    return fill(formulaValue(tree, scope, index) ? texts.condition_holds : texts.condition_fails, { condition });
+  });
 }
 
 /** What the printed numbers give, if that is not quite the number. */

@@ -300,6 +300,9 @@ def test_remarks(at):
     assert at("masked", "entryFormula", selected=1 * 5 + 3)["remarks"] == ["3 ≤ 1 does not hold."]
     assert at("masked", "entryFormula", selected=3 * 5 + 1)["remarks"] == ["1 ≤ 3 holds."]
     assert at("q_rot", "entryFormula", selected=4 * 4 + 3)["remarks"][0] == "3 mod 2 = 0 does not hold."
+    target = tiny.TARGET_IDS[0, 4]
+    found = at("dlogits", "entryFormula", selected=4 * 9 + int(target))
+    assert f"{target} = targets[0,4] holds." in found["remarks"]
     n = tiny.VOCABULARY.index("n")
     found = at("x", "entryFormula", selected=4 * 8 + 1)
     assert found["remarks"] == [f"ids[0,4] is {n}."]
@@ -312,7 +315,7 @@ def test_terms_of_a_score(at):
     q, k = (TRACED[f"blocks.0.{name}"].value[0, 1] for name in ("q_rot", "k_rot"))
     products = q[3] * k[2]
     table = found["table"]
-    assert [column["label"] for column in table["columns"]] == ["q_rot", "k_rot", "term", "sum so far"]
+    assert [column["label"] for column in table["columns"]] == ["q_rot", "k_rot", "term", "so far"]
     assert [float(row[2]["text"]) for row in table["cells"]] == pytest.approx(products, abs=5e-5)
     assert [float(row[3]["text"]) for row in table["cells"]] == pytest.approx(np.cumsum(products), abs=5e-5)
     assert found["result"] == f"Together {products.sum():.4f}; the formula goes on with it."
@@ -358,6 +361,6 @@ def test_text_to_copy(at):
     assert lines[0].startswith("scores[0,1,3,2] = 0.26313615")
     assert lines[2:5] == [formula["symbols"], formula["placed"], formula["filled"]]
     assert lines[5] == f"{formula['result']} {formula['exact']}"
-    assert lines[8:10] == ["Terms of the sum (4)", "e\tq_rot\tk_rot\tterm\tsum so far"]
+    assert lines[8:10] == ["Terms of the sum (4)", "e\tq_rot\tk_rot\tterm\tso far"]
     assert len(lines) == 8 + 2 + 4 + 1
     assert at("wq", "entryText").splitlines()[1] == "Given, not computed."
