@@ -121,7 +121,7 @@ export function slider(el, label, [least, most], slideTo) {
  * do nothing now says so, and keeps the focus.
  */
 export function button(el, label, act) {
-  const node = element("button", { type: "button", class: "labs-button" }, label);
+  const node = element("button", { type: "button", class: "labs-press" }, label);
   node.addEventListener("click", () => {
     if (node.getAttribute("aria-disabled") !== "true") act();
   });
@@ -136,7 +136,7 @@ export function button(el, label, act) {
 /** Text that opens on demand: the numbers for copying and for a screen reader.  Returns { update(text) }. */
 export function fold(el, summary) {
   const text = element("pre", { tabindex: 0, role: "group", "aria-label": summary });
-  el.append(element("details", { class: "labs-fold" }, element("summary", {}, summary), text));
+  el.append(element("details", { class: "labs-more" }, element("summary", {}, summary), text));
   return {
     update(next) {
       text.textContent = next;

@@ -188,7 +188,7 @@ function addSources(el, { point, follow }) {
 function addHelp(el, texts) {
   const lines = [texts.keys_grid, texts.keys_map, texts.keys_slider, ...(self.labsHost ? [texts.links] : [])];
   const items = lines.map((line) => element("li", {}, line));
-  el.append(element("details", { class: "labs-fold" }, element("summary", {}, texts.help), element("ul", {}, ...items)));
+  el.append(element("details", { class: "labs-more" }, element("summary", {}, texts.help), element("ul", {}, ...items)));
 }
 
 /** Put a text on the clipboard; false where the browser does not allow it. */

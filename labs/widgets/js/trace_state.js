@@ -205,7 +205,7 @@ const SOURCE_SHARE = 0.9375;
  * The tensors that the selected entry was computed from, one record a matrix in which something was read:
  *   place    of the step
  *   leading  the indices of the matrix
- *   spec     of `tensorGrid`; what was read shows its number, the rest only its colour, and cannot be selected
+ *   spec     of `tensorGrid`; what was read shows its number; the rest is empty and cannot be selected
  */
 export function sourcesOf(state) {
   const { current, steps, places, entry } = state;
@@ -234,7 +234,7 @@ function sourceSpec(state, step, leading, ids) {
   const look = (cell) =>
     ids.has(cell.id)
       ? { ...cell, className: [cell.className, "labs-read"].filter(Boolean).join(" ") }
-      : { ...cell, text: "", disabled: true };
+      : { ...cell, text: "", share: null, disabled: true };
   return { ...gridSpec(state, step, leading, look), cell: SOURCE_SHARE * step.cell };
 }
 

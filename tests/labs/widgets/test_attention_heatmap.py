@@ -330,7 +330,7 @@ def test_text_fits_into_its_place(show, cache):
 def test_print_shows_the_entry(show, widget):
     page = show(widget)
     page.emulate_media(media="print")
-    expect(page.locator(".labs-fold")).to_be_hidden()
+    expect(page.locator(".labs-more")).to_be_hidden()
     expect(page.locator(".labs-step-box").first).to_be_visible()
 
 

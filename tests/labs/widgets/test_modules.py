@@ -1,5 +1,8 @@
 """Joining modules, style sheets and strings into what a widget carries."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from labs.figures import palette
@@ -104,3 +107,12 @@ def test_style_is_the_palette_and_the_named_sheets():
 
 def test_strings_of_the_named_sections_alone():
     assert set(modules.strings("tensor", "head_split")) == {"tensor", "head_split"}
+
+
+def test_no_class_is_painted_by_the_book_as_well():
+    """A class of both would look different in the book: a button there is white on what we leave transparent."""
+    book = Path(__file__).parents[3] / "book" / "assets" / "labs.css"
+    ours = "".join(sheet.read_text("utf8") for sheet in (modules.HERE / "css").glob("*.css"))
+    classes = [set(re.findall(r"\.(labs-[\w-]+)", text)) for text in (ours, book.read_text("utf8"))]
+    assert classes[0] & classes[1] == set()
+    assert all(classes)

@@ -317,7 +317,7 @@ def test_print_hides_what_is_of_the_moment(show, grid):
     page = show(grid)
     cell(page, 1, 1).click()
     page.emulate_media(media="print")
-    expect(page.locator(".labs-fold")).to_be_hidden()
+    expect(page.locator(".labs-more")).to_be_hidden()
     expect(status(page)).to_be_hidden()
     assert cell(page, 1, 1).evaluate("node => getComputedStyle(node).outlineStyle") == "none"
     assert cell(page, 1, 1).evaluate("node => getComputedStyle(node).printColorAdjust") == "exact"
