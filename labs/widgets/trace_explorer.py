@@ -115,10 +115,12 @@ class TraceExplorer(CourseWidget):
         return proposal["value"]
 
     @traitlets.observe("step")
-    def _keep_selected(self, _change):
-        """An entry that the new tensor does not have is no longer selected."""
+    def _reveal(self, _change):
+        """The map shows the layer of the new tensor; an entry that it does not have is no longer selected."""
         if self.selected >= self._cells():
             self.selected = -1
+        if (layer := self.steps[self.step]["layer"]) is not None:
+            self.layer = layer
 
     def _cells(self) -> int:
         """How many cells the shown matrix has."""

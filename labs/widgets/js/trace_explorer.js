@@ -3,7 +3,7 @@ import { element, fill, onFrame, setText } from "./dom.js";
 import { linkAddress, readAddress, traceAddress } from "./trace_address.js";
 import { mapPhase, traceMap } from "./trace_map.js";
 import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./trace_state.js";
-import { sourceEntry, sourcesOf, stepSentence, termsOfEntry, readTrace, traceState } from "./trace_state.js";
+import { cellIndex, currentMatrix, sourcesOf, stepSentence, termsOfEntry, readTrace, traceState } from "./trace_state.js";
 import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./trace_state.js";
 import { numberTable, tensorGrid, textTable } from "./grid.js";
 import { range } from "./numbers.js";
@@ -144,7 +144,7 @@ function addSources(el, { point, follow }) {
 
   function slot(state, source) {
     const made = { source };
-    const at = (id) => [made.source.place, sourceEntry(state, made.source, id)];
+    const at = (id) => [made.source.place, cellIndex(state, made.source, id)];
     const handlers = {
       point: (id) => (id < 0 ? point(null) : point(...at(id))),
       select: (id) => id >= 0 && follow(...at(id)),
@@ -205,7 +205,6 @@ function render({ model, el }) {
   const trace = readTrace({ steps: model.get("steps"), numbers: model.get("numbers") });
   let state = readModel(trace, model);
   let pointed = null; // { place, index } under the pointer or focused: known to this view alone
-  let note = "";
   let address = null; // of what is shown
   let toGrid = false; // whether the focus goes to the grid with the next drawing
 
@@ -214,8 +213,9 @@ function render({ model, el }) {
   const { texts } = state;
 
   const now = () => readModel(trace, model);
+  const tell = (note) => setText(parts.note, note);
   const move = (values) => {
-    note = "";
+    tell("");
     save(model, values);
   };
   const point = (place, index) => {
@@ -235,22 +235,19 @@ function render({ model, el }) {
   const copy = async () => {
     const text = entryText(now());
     const done = await copied(text);
-    note = done ? texts.copied : texts.copy_by_hand;
+    tell(done ? texts.copied : texts.copy_by_hand);
     parts.copied.hidden = done;
     parts.copied.value = text;
     if (!done) parts.copied.select();
-    setText(parts.note, note);
   };
 
   const controls = addControls(parts, state, model, { now, move });
   const map = traceMap(parts.map, texts, (place) => move(valuesAt(now(), place)));
   const gridHandlers = {
     follow: true,
-    point: (id) => (id < 0 ? point(null) : point(state.step, currentEntry(id))),
+    point: (id) => (id < 0 ? point(null) : point(state.step, cellIndex(state, currentMatrix(state), id))),
     select: (id) => move({ selected: id }),
   };
-  const currentEntry = (id) => sourceEntry(state, { place: state.step, leading: leadingIndex() }, id);
-  const leadingIndex = () => state.entry.slice(0, state.current.axes.filter((axis) => axis === "b" || axis === "h").length);
   const grid = tensorGrid(parts.matrix, currentSpec(state), gridHandlers);
   const formula = addFormula(parts.entry);
   const back = button(parts.actions, texts.back, goBack);
@@ -268,12 +265,8 @@ function render({ model, el }) {
   const link = linkAddress(parts.root, ".labs-trace-explorer", (fragment) => {
     const found = readAddress(fragment, trace.steps);
     if (found === null) return;
-    if (found.wrong !== undefined) {
-      note = fill(texts.wrong_address, { address: found.wrong });
-      setText(parts.note, note);
-    } else {
-      move(valuesOf(found));
-    }
+    if (found.wrong === undefined) move(valuesOf(found));
+    else tell(fill(texts.wrong_address, { address: found.wrong }));
     parts.root.scrollIntoView({ block: "start", behavior: "instant" });
   });
 
@@ -305,7 +298,6 @@ function render({ model, el }) {
     parts.heading.hidden = parts.origin.hidden = state.current.formula === null;
     back.update(state.trail.length > 0);
     parts.copied.hidden = true;
-    setText(parts.note, note);
     text.update(textTable(spec));
     if (toGrid) grid.focus();
     toGrid = false;

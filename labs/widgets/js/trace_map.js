@@ -168,12 +168,20 @@ export function traceMap(el, texts, go) {
     for (const each of buttons) setAttribute(each, "tabindex", each === node ? 0 : -1);
   }
 
+  /** The button that a key leads to from one of those that are shown, or undefined. */
+  function goal(key, from) {
+    const shown = buttons.filter((each) => each.offsetParent !== null);
+    const at = shown.indexOf(from);
+    if (key === "Home") return shown[0];
+    if (key === "End") return shown.at(-1);
+    return shown[key === "ArrowLeft" || key === "ArrowUp" ? at - 1 : at + 1];
+  }
+
   root.addEventListener("keydown", (event) => {
-    const at = buttons.indexOf(event.target);
-    const goal = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: -1 }[event.key];
-    if (at < 0 || goal === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-    const target = goal === buttons.length ? null : buttons.at(Math.max(goal, event.key === "End" ? -1 : 0));
-    if (target && target.offsetParent !== null) {
+    if (!/^(Arrow(Up|Down|Left|Right)|Home|End)$/.test(event.key)) return;
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const target = goal(event.key, event.target);
+    if (target) {
       reach(target);
       target.focus();
     }

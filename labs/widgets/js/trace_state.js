@@ -238,8 +238,13 @@ function sourceSpec(state, step, leading, ids) {
   return { ...gridSpec(state, step, leading, look), cell: SOURCE_SHARE * step.cell };
 }
 
-/** The index in its tensor of a cell of a source. */
-export function sourceEntry({ steps }, { place, leading }, id) {
+/** The shown matrix of the current step, in the form of a source. */
+export function currentMatrix(state) {
+  return { place: state.step, leading: pickedIndex(state, state.current) };
+}
+
+/** The index in its tensor of a cell of a matrix, { place, leading }. */
+export function cellIndex({ steps }, { place, leading }, id) {
   return [...leading, ...unravel(id, matrixShape(steps[place]))];
 }
 

@@ -110,7 +110,7 @@ def test_strings_of_the_named_sections_alone():
 
 
 def test_no_class_is_painted_by_the_book_as_well():
-    """A class of both would look different in the book: a button there is white on what we leave transparent."""
+    """A class of both looks different in the book: a button there is white on what we leave transparent."""
     book = Path(__file__).parents[3] / "book" / "assets" / "labs.css"
     ours = "".join(sheet.read_text("utf8") for sheet in (modules.HERE / "css").glob("*.css"))
     classes = [set(re.findall(r"\.(labs-[\w-]+)", text)) for text in (ours, book.read_text("utf8"))]

@@ -167,6 +167,17 @@ def test_an_entry_that_is_not_there_is_not_kept(widget):
     assert widget.selected == -1
 
 
+def test_the_map_shows_the_layer_of_the_tensor():
+    widget, _ = deep_widget()
+    keys = [step["key"] for step in widget.steps]
+    widget.step = keys.index("blocks.1.scores")
+    assert widget.layer == 1
+    widget.step = keys.index("loss")
+    assert widget.layer == 1
+    widget.step = keys.index("blocks.0.q")
+    assert widget.layer == 0
+
+
 # ---- in a page ----
 
 

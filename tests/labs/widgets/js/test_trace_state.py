@@ -248,7 +248,7 @@ def test_what_was_not_read_has_no_number(at):
     unread = source["spec"]["cells"][0][0]
     assert (unread["text"], unread["disabled"]) == ("", True)
     assert source["spec"]["cells"][3][1]["text"] == f"{TRACED['blocks.0.q_rot'].value[0, 0, 3, 1]:.2f}"
-    assert at("scores", "sourceEntry", source, 3 * 4 + 1) == [0, 0, 3, 1]
+    assert at("scores", "cellIndex", source, 3 * 4 + 1) == [0, 0, 3, 1]
 
 
 def test_given_has_no_sources(at):
