@@ -27,8 +27,8 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *
  * Keys: arrows, Home and End in the row, with Ctrl in the grid; Enter or Space selects, Escape clears.
  *
- * Returns { update(spec), mark(ids), focus(), destroy() }; `mark` changes nothing but `marked`, `focus` goes to the
- * cell that Tab reaches.
+ * Returns { update(spec), mark(ids), focus(), reveal(id), destroy() }; `mark` changes nothing but `marked`, `focus`
+ * goes to the cell that Tab reaches, `reveal` scrolls a grid that is wider than the page sideways to a cell.
  */
 export function tensorGrid(el, spec, handlers) {
   const listeners = new AbortController();
@@ -190,6 +190,12 @@ export function tensorGrid(el, spec, handlers) {
     },
     focus() {
       nodes[active[0]][active[1]].focus();
+    },
+    reveal(id) {
+      const [node] = [...places.keys()].filter((each) => cellAt(...places.get(each))?.id === id);
+      const [cell, frame] = [node.getBoundingClientRect(), box.getBoundingClientRect()];
+      if (cell.right > frame.right) box.scrollLeft += cell.right - frame.right;
+      if (cell.left < frame.left) box.scrollLeft -= frame.left - cell.left;
     },
     destroy() {
       listeners.abort();

@@ -87,7 +87,9 @@ function addControls({ walk, pickers }, first, model, { now, move }) {
 function addFormula(el) {
   const line = (className) => element("p", { class: className, translate: "no" });
   const [symbols, placed, filled] = [line("labs-symbols"), line("labs-placed"), line("labs-filled")];
-  const result = line("labs-result");
+  const number = element("b", { translate: "no" });
+  const exact = element("span");
+  const result = element("p", { class: "labs-result" }, number, " ", exact);
   const remarks = element("p", { class: "labs-remarks" });
   el.append(symbols, placed, filled, result, remarks);
   return {
@@ -96,7 +98,8 @@ function addFormula(el) {
       symbols.replaceChildren(...(formula === null ? [] : colored(state, formula.symbols)));
       placed.replaceChildren(...(formula === null ? [] : colored(state, formula.placed)));
       setText(filled, formula?.filled ?? "");
-      result.replaceChildren(...(formula === null ? [] : [element("b", {}, formula.result), " ", formula.exact]));
+      setText(number, formula?.result ?? "");
+      setText(exact, formula?.exact ?? "");
       setText(remarks, formula === null ? state.texts.given : formula.remarks.join(" "));
     },
   };
@@ -137,7 +140,8 @@ function addTerms(el) {
 
 /**
  * The matrices that the selected entry was computed from, with what was read in them.  `point(place, index)` and
- * `follow(place, index)` hear the reader.  Returns { update(state), destroy() }.
+ * `follow(place, index)` hear the reader.  Returns { update(state), reveal(), destroy() }; `reveal` scrolls wide
+ * matrices to what was read.
  */
 function addSources(el, { point, follow }) {
   let slots = new Map(); // "place:leading" -> { root, grid, source }: a matrix that stays is only brought up to date
@@ -177,6 +181,9 @@ function addSources(el, { point, follow }) {
       [...slots.values()].forEach(({ root }, n) => {
         if (el.children[n + 1] !== root) el.insertBefore(root, el.children[n + 1] ?? null); // after the terms
       });
+    },
+    reveal() {
+      for (const { grid, source } of slots.values()) grid.reveal(source.first);
     },
     destroy() {
       for (const each of slots.values()) drop(each);
@@ -299,6 +306,8 @@ function render({ model, el }) {
     back.update(state.trail.length > 0);
     parts.copied.hidden = true;
     text.update(textTable(spec));
+    grid.reveal(state.selected);
+    sources.reveal();
     if (toGrid) grid.focus();
     toGrid = false;
     pointed = null;

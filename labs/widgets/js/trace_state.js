@@ -205,6 +205,7 @@ const SOURCE_SHARE = 0.9375;
  * The tensors that the selected entry was computed from, one record a matrix in which something was read:
  *   place    of the step
  *   leading  the indices of the matrix
+ *   first    the id of the first cell that was read
  *   spec     of `tensorGrid`; what was read shows its number; the rest is empty and cannot be selected
  */
 export function sourcesOf(state) {
@@ -222,7 +223,9 @@ export function sourcesOf(state) {
   const order = [...new Set([...matrices.values()].map(({ place }) => place))]; // as the formula names them
   return [...matrices.values()]
     .toSorted((a, b) => order.indexOf(a.place) - order.indexOf(b.place) || flatOrder(a.leading, b.leading))
-    .map(({ place, leading, ids }) => ({ place, leading, spec: sourceSpec(state, steps[place], leading, ids) }));
+    .map(({ place, leading, ids }) => {
+      return { place, leading, first: Math.min(...ids), spec: sourceSpec(state, steps[place], leading, ids) };
+    });
 }
 
 function flatOrder(a, b) {

@@ -448,6 +448,20 @@ def test_narrow_pages_show_the_stops_of_one_part(show, widget):
     expect(stop(page, "u")).to_be_hidden()
 
 
+def test_wide_matrices_are_scrolled_to_what_matters(show, widget):
+    page = show(widget, width=360)
+    at(page, "trace=u,b0,4,15")
+    source = page.get_by_role("grid", name="w1", exact=True)
+    for seen, grid in ((cell(page, 4, 15), main_grid(page)), (source.locator(".labs-read").first, source)):
+        box = grid.locator("xpath=..").bounding_box()
+        place = seen.bounding_box()
+        assert box["x"] <= place["x"]
+        assert place["x"] + place["width"] <= box["x"] + box["width"] + 1
+    at(page, "trace=u,b0,4,0")
+    expect(cell(page, 4, 0)).to_have_attribute("aria-selected", "true")
+    assert cell(page, 4, 0).bounding_box()["x"] >= main_grid(page).locator("xpath=..").bounding_box()["x"]
+
+
 # ---- forward only, and several layers ----
 
 
