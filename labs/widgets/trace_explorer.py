@@ -77,7 +77,7 @@ class TraceExplorer(CourseWidget):
         letters = check_vocabulary(vocabulary, config.vocab_size)
         traced = trace(params, ids, targets, config)
         kept = [step for step in traced.steps if backward or step.phase != "backward"]
-        _check_sizes(kept)
+        _check_steps(kept)
         numbers, starts = _joined(kept)
         labels = _labels(np.asarray(ids), letters)
         super().__init__(
@@ -134,9 +134,11 @@ class TraceExplorer(CourseWidget):
         return f"{passes}, every number with its formula"
 
 
-def _check_sizes(steps: Sequence[Step]) -> None:
+def _check_steps(steps: Sequence[Step]) -> None:
     """Raise ValueError unless a page can carry the trace and show every matrix."""
     for step in steps:
+        if not (np.isfinite(step.value) | (step.value == -np.inf)).all():
+            raise ValueError(f"the trace must hold numbers, got NaN or inf in {step.key}: look at params")
         cells = prod(_matrix(step.axes, step.value.shape))
         if cells > MOST_CELLS:
             raise ValueError(

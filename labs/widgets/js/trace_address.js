@@ -3,6 +3,9 @@ import { range } from "./numbers.js";
 
 const PREFIX = "trace=";
 
+/** The page's address waits so many milliseconds for the reader to rest: browsers allow it few changes. */
+const REST = 400;
+
 /** The address of an entry: the key of its step, batch and head with their letters, and the rest of its index. */
 export function traceAddress(key, { axes }, index) {
   const parts = index.map((n, a) => (axes[a] === "b" || axes[a] === "h" ? `${axes[a]}${n}` : `${n}`));
@@ -70,7 +73,7 @@ export function linkAddress(root, selector, read) {
     write(address) {
       clearTimeout(timer);
       if (!isFirst()) return;
-      timer = setTimeout(() => history.replaceState(history.state, "", `#${address}`), 200);
+      timer = setTimeout(() => history.replaceState(history.state, "", `#${address}`), REST);
     },
     close() {
       cancelAnimationFrame(frame);

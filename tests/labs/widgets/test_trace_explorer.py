@@ -109,6 +109,11 @@ def test_the_page_carries_little(widget):
     assert len(gzip.compress(code.encode())) < 25_000
 
 
+def with_nan(embedding, letter):
+    embedding[tiny.VOCABULARY.index(letter), 3] = np.nan
+    return embedding
+
+
 WIDE = ModelConfig(9, d_model=32, n_heads=2, n_layers=1, d_ff=64)
 DEEP = ModelConfig(9, d_model=16, n_heads=2, n_layers=4, d_ff=30)
 
@@ -131,6 +136,12 @@ DEEP = ModelConfig(9, d_model=16, n_heads=2, n_layers=4, d_ff=30)
         ({"ids": tiny.INPUT_IDS[0]}, ValueError, "ids"),
         ({"targets": tiny.TARGET_IDS + 8}, ValueError, "targets"),
         ({"vocabulary": "abc"}, ValueError, "vocabulary must be V = 9 texts"),
+        (
+            # d is never an input, so the forward pass does not meet it
+            {"params": tiny.params() | {"embedding": with_nan(tiny.params()["embedding"], "d")}},
+            ValueError,
+            "the trace must hold numbers, got NaN or inf in embedding: look at params",
+        ),
         (
             {"params": {key: array.astype(np.float32) for key, array in tiny.params().items()}},
             TypeError,
@@ -555,7 +566,7 @@ def test_an_address_opens_an_entry(show, widget):
 def test_the_address_follows_the_reader(show, widget):
     page = show(widget)
     before = page.evaluate("history.length")
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(600)
     assert page.evaluate("location.hash") == ""  # nothing has moved
     stop(page, "scores").click()
     page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
@@ -585,7 +596,7 @@ def test_other_anchors_keep_working(show, widget):
     page.wait_for_function("location.hash.startsWith('#trace=')")
     page.evaluate("scrollTo(0, 400); location.hash = 'top-of-page'")
     page.wait_for_function("scrollY < 400")
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(600)
     assert page.evaluate("location.hash") == "#top-of-page"
     expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
     expect(page.locator(".labs-note")).to_have_text("")
@@ -599,7 +610,7 @@ def test_only_the_first_of_two_has_the_address(show):
     expect(second.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
     second.get_by_role("button", name="one step on").click()
     expect(second.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(600)
     assert page.evaluate("location.hash") == "#trace=p,b0,h1,3,2"
 
 
@@ -703,5 +714,5 @@ def test_cleanup_leaves_nothing(show, widget):
     page.evaluate("labsHost.close()")
     expect(page.locator(".labs-root")).to_have_count(0)
     page.evaluate("location.hash = 'trace=scores,b0,h1,3,2'")
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(600)
     assert page.evaluate("location.hash") == "#trace=scores,b0,h1,3,2"
