@@ -71,13 +71,13 @@ export function valuesAt(state, place) {
   const next = state.steps[place];
   const { current, entry } = state;
   const alike = { t: "i", i: "t" };
-  const kept = (axis, otherwise, size) => {
+  const kept = (axis, otherwise) => {
     const a = current.axes.indexOf(axis);
     const found = a >= 0 ? a : current.axes.indexOf(alike[axis]);
-    return found >= 0 && entry[found] < size ? entry[found] : otherwise;
+    return found >= 0 ? entry[found] : otherwise; // axes of one letter have one size
   };
   const first = pickedCount(next);
-  const index = usualEntry(next).map((otherwise, a) => kept(next.axes[first + a], otherwise, next.shape[first + a]));
+  const index = usualEntry(next).map((otherwise, a) => kept(next.axes[first + a], otherwise));
   return { ...stepValues(state, place), selected: flatIndex(index, matrixShape(next)) };
 }
 

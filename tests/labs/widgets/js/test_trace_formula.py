@@ -238,6 +238,19 @@ def test_text(call, text, index, symbols, placed, numbers):
     assert call(f"((tree, index) => filledText(tree, {scope}, index, String))", tree, index) == numbers
 
 
+def test_terms_of_additions_and_subtractions(call):
+    call(LOAD, TENSORS, {"B": 2})
+    tree = formula.parse("z[b, 0] - (z[b, 1] - B) + 1", "b")
+    found = call("((tree) => formulaTerms(tree, scopeFor({ z: 'z' }), { b: 0 }))", tree)
+    assert [(term["text"], term["value"]) for term in found["terms"]] == [
+        ("z[0,0]", 5),
+        ("- z[0,1]", 6),
+        ("2", 2),
+        ("1", 1),
+    ]
+    assert (found["total"], found["whole"], found["names"]) == (14, True, [])
+
+
 def test_entries_that_are_an_index(call):
     tree = formula.parse("-log_chances[b, t, targets[b, t]]", "bt")
     assert call("lookUps", tree, {"b": 0, "t": 1}) == [["at", "targets", [["index", "b"], ["index", "t"]]]]

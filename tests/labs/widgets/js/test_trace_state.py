@@ -235,12 +235,14 @@ def test_sources_of_an_embedding_gradient(at):
 
 
 def test_sources_of_a_weight_gradient(at):
-    assert sources(at, "dwq", selected=2 * 8 + 5) == {
+    found = sources(at, "dwq", selected=2 * 8 + 5)
+    assert found == {
         "z[0]": {(t, 2) for t in range(5)},
         "z[1]": {(t, 2) for t in range(5)},
         "dq[0,1]": {(t, 1) for t in range(5)},
         "dq[1,1]": {(t, 1) for t in range(5)},
     }
+    assert list(found) == ["z[0]", "z[1]", "dq[0,1]", "dq[1,1]"]  # as the formula names them
 
 
 def test_what_was_not_read_has_no_number(at):
@@ -345,6 +347,15 @@ def test_terms_whose_printed_digits_do_not_add_up(at):
 def test_three_shares_of_a_gradient(at):
     found = at("dz", "termsOfEntry", selected=3 * 8 + 2)
     assert [row["label"] for row in found["table"]["rows"]] == [f"dz_{x}[0,3,2]" for x in "qkv"]
+
+
+def test_a_single_term(at):
+    c = tiny.VOCABULARY.index("c")  # once an input
+    found = at("dembedding", "termsOfEntry", selected=c * 8 + 2)
+    [row] = found["table"]["cells"]
+    value = TRACED["dembedding"].value[c, 2]
+    assert [cell["text"] for cell in row] == [f"{value:.4g}"] * 2
+    assert [cell["className"] for cell in row] == [None, "labs-chosen-number"]  # the last sum so far
 
 
 def test_no_terms(at):
