@@ -221,9 +221,11 @@ function cornerCell([row, column]) {
 }
 
 function header(scope, { index, label, role = null }) {
-  const children = index === null ? [] : [element("span", { class: "labs-index" }, String(index))];
+  const number = index === null ? "" : String(index);
+  if (label === null) return element("th", { scope, class: `labs-${scope} labs-index` }, number);
+  const children = index === null ? [] : [element("span", { class: "labs-index" }, number), " "];
   const style = role === null ? null : `color:var(--labs-role-${role})`;
-  if (label !== null) children.push(" ", element("span", { class: "labs-letter", style }, label));
+  children.push(element("span", { class: "labs-letter", style }, label));
   return element("th", { scope, class: `labs-${scope}` }, ...children);
 }
 

@@ -3,7 +3,8 @@ import { element, fill, onFrame, setText } from "./dom.js";
 import { linkAddress, readAddress, traceAddress } from "./trace_address.js";
 import { mapPhase, traceMap } from "./trace_map.js";
 import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./trace_state.js";
-import { cellIndex, currentMatrix, sourcesOf, stepSentence, termsOfEntry, readTrace, traceState } from "./trace_state.js";
+import { cellIndex, currentMatrix, sourcesOf, stepSentence, termsOfEntry } from "./trace_state.js";
+import { readTrace, traceState } from "./trace_state.js";
 import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./trace_state.js";
 import { numberTable, tensorGrid, textTable } from "./grid.js";
 import { range } from "./numbers.js";
@@ -195,7 +196,8 @@ function addSources(el, { point, follow }) {
 function addHelp(el, texts) {
   const lines = [texts.keys_grid, texts.keys_map, texts.keys_slider, ...(self.labsHost ? [texts.links] : [])];
   const items = lines.map((line) => element("li", {}, line));
-  el.append(element("details", { class: "labs-more" }, element("summary", {}, texts.help), element("ul", {}, ...items)));
+  const summary = element("summary", {}, texts.help);
+  el.append(element("details", { class: "labs-more" }, summary, element("ul", {}, ...items)));
 }
 
 /** Put a text on the clipboard; false where the browser does not allow it. */
@@ -232,7 +234,8 @@ function render({ model, el }) {
   const follow = (place, index) => {
     const { step, batch, head, selected, trail } = now();
     toGrid = true;
-    move({ ...valuesAtEntry(now(), place, index), trail: [...trail, [step, batch, head, selected]].slice(-LONGEST_TRAIL) });
+    const longer = [...trail, [step, batch, head, selected]].slice(-LONGEST_TRAIL);
+    move({ ...valuesAtEntry(now(), place, index), trail: longer });
   };
   const goBack = () => {
     const [step, batch, head, selected] = model.get("trail").at(-1);

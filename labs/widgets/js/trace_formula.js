@@ -176,8 +176,8 @@ export function entryName(name, places) {
 }
 
 /**
- * The formula in symbols: `(Σ_(e) q_rot[b,h,i,e] · k_rot[b,h,j,e]) / √dh`; what stands in brackets after `_` is to be
- * set low.  `words` are the strings { if_else }.
+ * The formula in symbols: `(Σ_(e) q_rot[b,h,i,e] · k_rot[b,h,j,e]) / √dh`; the brackets after `_` are to
+ * be set low.  `words` are the strings { if_else }.
  */
 export function symbolText(tree, words) {
   const write = (part) => {

@@ -46,7 +46,7 @@ export function mapLanes(state) {
   const inPart = (part) => stops.filter(({ place }) => partOf(state.steps[place]) === part);
   return LANES.map(({ kind, parts }) => ({
     kind,
-    parts: parts.map((part) => ({ part, title: names[part], stops: inPart(part) })).filter(({ stops: all }) => all.length > 0),
+    parts: parts.map((part) => ({ part, title: names[part], stops: inPart(part) })),
   }));
 }
 

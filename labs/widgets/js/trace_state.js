@@ -159,7 +159,7 @@ function headers(state, step, axis, size, index) {
   return range(size).map((n) => ({ index: n, label: labelOf(letters, axis, n, batch) }));
 }
 
-/** The matrix of a step at the leading indices, as a `spec` of `tensorGrid`; `look(cell, value)` finishes a cell. */
+/** The matrix of a step at the leading indices, as a `spec` of `tensorGrid`; `look(cell)` finishes a cell. */
 function gridSpec(state, step, leading, look) {
   const first = leading.length;
   const [rowAxis, columnAxis] = [null, null, ...step.axes.slice(first)].slice(-2);
@@ -222,13 +222,13 @@ export function sourcesOf(state) {
   }
   const order = [...new Set([...matrices.values()].map(({ place }) => place))]; // as the formula names them
   return [...matrices.values()]
-    .toSorted((a, b) => order.indexOf(a.place) - order.indexOf(b.place) || flatOrder(a.leading, b.leading))
+    .toSorted((a, b) => order.indexOf(a.place) - order.indexOf(b.place) || byIndex(a.leading, b.leading))
     .map(({ place, leading, ids }) => {
       return { place, leading, first: Math.min(...ids), spec: sourceSpec(state, steps[place], leading, ids) };
     });
 }
 
-function flatOrder(a, b) {
+function byIndex(a, b) {
   const n = a.findIndex((index, axis) => index !== b[axis]);
   return n < 0 ? 0 : a[n] - b[n];
 }
@@ -339,8 +339,9 @@ function conditionRemarks({ current, texts }, scope, index) {
 
 /** What the printed numbers give, if that is not quite the number. */
 function roundingRemarks({ current, texts }, scope, index, value) {
-  const printed = { ...scope, at: (name, place) => Number(shortNumber(scope.at(name, place)).replace("inf", "Infinity")) };
-  const rounded = formulaValue(current.formula, printed, index);
+  const printed = (text) => Number(text.replace("inf", "Infinity"));
+  const at = (name, place) => printed(shortNumber(scope.at(name, place)));
+  const rounded = formulaValue(current.formula, { ...scope, at }, index);
   const [short, wanted] = [shortNumber(rounded), shortNumber(value)];
   return short === wanted ? [] : [fill(texts.rounded, { rounded: short, value: wanted })];
 }
