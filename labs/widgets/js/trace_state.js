@@ -136,18 +136,23 @@ function lettersOf({ axes }, index) {
 
 /** A number to calculate with: whole ones as they are, else four decimals, or four digits if it is small. */
 export function shortNumber(value) {
-  if (!Number.isFinite(value) || Number.isInteger(value)) return String(value).replace("Infinity", "inf");
-  const short = Math.abs(value) < 0.1 ? value.toPrecision(4) : value.toFixed(4);
-  const exact = String(value);
-  return exact.length < short.length ? exact : short;
+  return shortest(value, Math.abs(value) < 0.1 ? withDigits(value, 4) : value.toFixed(4));
 }
 
 /** A number with ten digits. */
 export function longNumber(value) {
-  if (!Number.isFinite(value) || Number.isInteger(value)) return shortNumber(value);
+  return shortest(value, withDigits(value, 10));
+}
+
+function withDigits(value, digits) {
+  return Math.abs(value) < 1e-4 ? value.toExponential(digits - 1) : value.toPrecision(digits);
+}
+
+/** The `rounded` text of a number, or the number itself where that is shorter. */
+function shortest(value, rounded) {
+  if (!Number.isFinite(value) || Number.isInteger(value)) return String(value).replace("Infinity", "inf");
   const exact = String(value);
-  const long = value.toPrecision(10);
-  return exact.length < long.length ? exact : long;
+  return exact.length < rounded.length ? exact : rounded;
 }
 
 // ---- grids ----------------------------------------------------------------------------------------------------
@@ -279,7 +284,9 @@ export function sizeLetters({ axes }) {
 export function stepSentence(state) {
   const { current, texts, walk } = state;
   if (current.phase === "given") return texts.given;
-  const sources = Object.values(current.reads).map((key) => shortKey(state, key));
+  const sources = Object.entries(current.reads).map(([name, key]) => {
+    return state.steps[state.places.get(key)].layer === current.layer ? name : shortKey(state, key);
+  });
   return fill(current.phase === "forward" ? texts.step_forward : texts.step_backward, {
     number: walkPosition(state) + 1,
     all: walk.length,

@@ -1,6 +1,7 @@
 """What the widget tests share: pages that show widgets, and their modules without a browser."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -99,3 +100,22 @@ def _unexported(found: re.Match) -> str:
 def javascript():
     """A function `javascript(entry)` that returns `call(name, *arguments)` for the functions of a module."""
     return run_module
+
+
+#: How arithmetic is written for a reader, and how Python writes it.
+AS_PYTHON = ((r"√(\d[\d.]*)", r"sqrt(\1)"), ("√", "sqrt"), ("·", "*"), (r"\^", "**"))
+NAMES = {name: getattr(math, name) for name in ("exp", "log", "sqrt", "cos", "sin", "inf")} | {"max": max}
+
+
+def number_of(text: str) -> float:
+    """The number that a text of arithmetic, as a widget writes it, gives."""
+    for written, python in AS_PYTHON:
+        text = re.sub(written, python, text)
+    assert not set(re.findall(r"[a-z_]{2,}", text)) - NAMES.keys(), f"more than numbers in {text}"
+    return eval(text, {"__builtins__": {}}, NAMES)  # a text of numbers and the names above
+
+
+@pytest.fixture(scope="session")
+def arithmetic():
+    """The function `arithmetic(text)`: the number that a text of arithmetic gives."""
+    return number_of

@@ -1,7 +1,6 @@
 """Formulas in JavaScript: every entry of every tensor, and the text that a reader sees, held to NumPy."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -105,21 +104,8 @@ def test_every_entry_is_numpys(call, traced, record_property):
     record_property(f"worst relative error of {count} entries in JavaScript", f"{largest:.1e}")
 
 
-#: How arithmetic is written for a reader, and how Python writes it.
-AS_PYTHON = ((r"√(\d[\d.]*)", r"sqrt(\1)"), ("√", "sqrt"), ("·", "*"), (r"\^", "**"))
-NAMES = {name: getattr(math, name) for name in ("exp", "log", "sqrt", "cos", "sin", "inf")} | {"max": max}
-
-
-def arithmetic(text):
-    """The number that a text of arithmetic gives."""
-    for written, python in AS_PYTHON:
-        text = re.sub(written, python, text)
-    assert not set(re.findall(r"[a-z_]{2,}", text)) - NAMES.keys(), f"more than numbers in {text}"
-    return eval(text, {"__builtins__": {}}, NAMES)  # a text of numbers and the names above
-
-
 @pytest.mark.parametrize("traced", TRACES.values(), ids=TRACES)
-def test_every_text_with_numbers_gives_the_number(call, traced, record_property):
+def test_every_text_with_numbers_gives_the_number(call, arithmetic, traced, record_property):
     load(call, traced)
     exact = (
         "(...all) => filledText(...all, (value) => Number.isFinite(value) ? value.toPrecision(17) : '-inf')"

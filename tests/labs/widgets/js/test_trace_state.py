@@ -142,8 +142,10 @@ def test_layers(at):
         ("3", "3", "3"),
         ("0", "0", "0"),
         ("-0.04321987654321", "-0.04322", "-0.04321987654"),
-        ("0.0000123456789012", "0.00001235", "0.00001234567890"),
+        ("0.0000123456789012", "1.235e-5", "1.234567890e-5"),
         ("1.23456789012e-9", "1.235e-9", "1.234567890e-9"),
+        ("-0.00012345678901", "-0.0001235", "-0.0001234567890"),
+        ("0.0001", "0.0001", "0.0001"),
         ("12.34567890123", "12.3457", "12.34567890"),
         ("-Infinity", "-inf", "-inf"),
     ],
@@ -274,6 +276,9 @@ def test_sentences(at):
     )
     assert at("dscores", "stepSentence").startswith("Step 69 of 86, backward: ops.softmax_backward")
     assert at("wq", "stepSentence") == "Given, not computed."
+    # a tensor of another layer is named with its layer
+    assert at("blocks.1.scores", "stepSentence", model="deep", layer=1).endswith("from q_rot, k_rot.")
+    assert at("blocks.1.x", "stepSentence", model="deep", layer=1).endswith("from blocks.0.y.")
 
 
 def test_formula_of_a_score(at):
@@ -310,6 +315,35 @@ def test_remarks(at):
     assert found["remarks"] == [f"ids[0,4] is {n}."]
     assert found["placed"] == f"x[0,4,1] = embedding[{n},1]"
     assert found["filled"] == found["exact"] == ""  # they would only repeat the result
+
+
+def test_what_is_printed_gives_the_number_or_it_is_said(at, arithmetic):
+    """For every entry: calculate with the digits that are printed, as a reader would."""
+    every = """(state) => indices(state.current.shape).map((index) => {
+      const shown = traceState(globalThis.trace, { ...state, ...valuesAtEntry(state, state.step, index) });
+      const { filled, result, remarks } = entryFormula(shown);
+      return [filled || result, result, remarks];
+    })"""
+    said = "The printed numbers are rounded: calculating with them gives {} instead of {}."
+    told = 0
+    for step in TRACED.steps:
+        if step.formula is None:
+            continue
+        for filled, result, remarks in at(step.key, every):
+            number = float(arithmetic(filled.removeprefix("= ")))
+            shown = result.removeprefix("= ")
+            [rounded] = [remark for remark in remarks if remark.startswith("The printed")] or [None]
+            if rounded is None:
+                decimals = len(shown.partition("e")[0].partition(".")[2])
+                step_size = 10.0 ** (int(shown.partition("e")[2] or 0) - decimals)
+                assert number == float(shown) or abs(number - float(shown)) <= 0.51 * step_size, filled
+            else:
+                told += 1
+                other = rounded.split("gives ")[1].split(" instead")[0]
+                assert float(other) == pytest.approx(number, rel=6e-4, abs=5.1e-5)
+                assert rounded == said.format(other, shown)
+                assert other != shown
+    assert told > 500
 
 
 def test_terms_of_a_score(at):
