@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import traitlets
 from axe_playwright_python.sync_playwright import Axe
+from ipywidgets.embed import embed_data
 from playwright.sync_api import expect
 
 from labs.llm import tiny
 from labs.llm.model import ModelConfig
 from labs.llm.parameters import init_params
 from labs.llm.trace import trace
+from labs.site import widget_views
 from labs.widgets import TensorGrid, TraceExplorer
 
 GIVEN = {
@@ -98,6 +100,13 @@ def test_roles_are_the_courses(widget):
 def test_state_is_json_without_nan(widget):
     state = {name: held for name, held in widget.get_state().items() if name not in ("layout", "numbers")}
     json.dumps(state, allow_nan=False)
+
+
+def test_the_build_keeps_the_numbers(widget):
+    models = embed_data(views=[widget], drop_defaults=False)["manager_state"]["state"]
+    [buffer] = widget_views.lighten_models(models)[widget.model_id]["buffers"]
+    assert (buffer["path"], buffer["encoding"]) == (["numbers"], "base64")
+    assert base64.b64decode(buffer["data"]) == widget.numbers
 
 
 def test_the_page_carries_little(widget):
