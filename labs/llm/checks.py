@@ -92,30 +92,42 @@ def numeric_gradient(loss, x, step=STEP):
         gradient_i = (loss(x + step * e_i) - loss(x - step * e_i)) / (2 * step)
 
     CAN see: how the loss really answers to each entry, whatever a backward pass says.
-    CANNOT see: digits below about 1e-10 of the loss and its bends; it runs the loss twice for each entry, so
-    it is for small arrays. For a verdict, with a tolerance that knows about rounding, use gradcheck.
+    CANNOT see: digits below about 1e-10 of the loss and its bends; entries so large that the step is lost in
+    their rounding. It runs the loss twice for each entry, so it is for small arrays. For a verdict, with a
+    tolerance that knows about rounding, use gradcheck.
 
     Args:
-        loss: a function of one array that returns one number.
+        loss: a function of one array that returns one float64 number.
         x: a float64 array; left as it is.
         step: half the distance of the two losses.
 
-    Returns: an array of the shape of x.
-    Raises: TypeError unless x is float64 and loss returns one number.
+    Returns: an array of the shape of x; NaN or infinity where a loss is so.
+    Raises: TypeError unless x and the loss are float64 and step is real; ValueError if x is empty, or step
+        not positive and finite.
     Source: as for gradcheck.
     """
     _require_float64("x", x)
     shapes.require_positive("step", step)
-    gradient = np.empty_like(x)
+    gradient = np.empty(x.shape)
     for index in np.ndindex(x.shape):
         up, down = x.copy(), x.copy()
         up[index] += step
         down[index] -= step
-        change = np.asarray(loss(up) - loss(down))
-        if change.ndim:
-            raise TypeError(f"loss must return one number, got shape {change.shape}: add it up to a number")
-        gradient[index] = change / (2 * step)
+        gradient[index] = (_as_loss(loss(up)) - _as_loss(loss(down))) / (2 * step)
     return gradient
+
+
+def _as_loss(value):
+    """Return what a loss function returned, if it is one float64 number."""
+    if isinstance(value, np.ndarray):
+        if value.shape:
+            raise TypeError(f"loss must return one number, got shape {value.shape}: add it up to a number")
+        value = value[()]
+    if not isinstance(value, float):  # as np.float64 is
+        raise TypeError(
+            f"loss must return one float64 number, got {type(value).__name__}: return that number alone"
+        )
+    return float(value)
 
 
 def gradcheck(forward, backward, arrays, rng, *, entries=None, step=STEP, rtol=GRADCHECK_RTOL):

@@ -22,16 +22,21 @@ import itertools
 import math
 import operator
 
+import numpy as np
+
 #: What a formula may name without an index: the sizes, which may be ranges too, and the model's settings.
 SIZES = ("B", "T", "D", "H", "dh", "F", "V")
 SETTINGS = ("eps", "base")
+
+#: The most characters of a formula. What is longer could be nested more deeply than Python can follow.
+LONGEST = 300
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 _BINARY |= {ast.Pow: "**"}
 _CONDITIONS = {ast.Eq: "==", ast.LtE: "<="}
 _COMPUTE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-_COMPUTE |= {"//": operator.floordiv, "%": operator.mod, "**": operator.pow}
-_COMPUTE |= {"==": operator.eq, "<=": operator.le}
+_COMPUTE |= {"//": operator.floordiv, "%": operator.mod, "==": operator.eq, "<=": operator.le}
+_COMPUTE |= {"**": math.pow}  # in floats: in ints 9 ** 9 ** 9 would never end
 
 
 def parse(text, axes=""):
@@ -41,23 +46,37 @@ def parse(text, axes=""):
     `for`, is an index; everything else must be one of SIZES or SETTINGS.
 
     Args:
-        text: one expression in one line, ASCII.
+        text: one expression in one line of ASCII, at most LONGEST characters.
         axes: the index letters of the tensor whose entry the formula gives, such as "bhij".
 
     Returns: the tree, as at the top of this file.
-    Raises: TypeError unless text is a str; ValueError, which shows the place, for anything but what the trees
-        can say.
+    Raises: TypeError unless text and axes are str; ValueError, which shows the place, for anything but what
+        the trees can say.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str, got {text!r} ({type(text).__name__}): write one line of Python")
-    if not text.isascii() or not text.isprintable():
-        raise ValueError(f"a formula must be one line of ASCII, got {text!r}: leave out what is not")
+    _require_formula(text, axes)
     try:
         expression = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         start = error.offset - 1 if error.offset else len(text)  # 0 is how Python says: at the end
         raise _refusal(text, start, start + 1, f"must be one Python expression: {error.msg}") from None
     return _Reader(text).value(expression, frozenset(axes))
+
+
+def _require_formula(text, axes):
+    for name, value, what in (("text", text, "one line of Python"), ("axes", axes, "letters such as 'bhij'")):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a str, got {value!r} ({type(value).__name__}): write {what}")
+    if not text.isascii() or not text.isprintable() or "#" in text:
+        raise ValueError(
+            f"a formula must be one line of ASCII without a comment, got {text!r}: leave out what is not"
+        )
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"a formula must have at most {LONGEST} characters, got {len(text)}: give a part of it a name, "
+            "as a tensor of its own"
+        )
+    if len(set(axes)) < len(axes) or not set(axes).isdisjoint(SIZES):
+        raise ValueError(f"axes must be different letters that are no sizes {SIZES}, got {axes!r}: rename")
 
 
 class _Reader:
@@ -127,7 +146,7 @@ class _Reader:
                     raise self.refuse(
                         loop.iter, f"must loop with `for index in range(size)`, size in {SIZES}"
                     )
-            if variable in indices or variable in SIZES + SETTINGS:
+            if variable in indices or variable in SIZES + SETTINGS + _WORDS:
                 raise self.refuse(loop.target, f"must not use the name {variable} twice: take another letter")
             if condition is not None or len(loop.ifs) > 1:
                 raise self.refuse(loop.iter, "may have one condition, after the last range")
@@ -162,10 +181,11 @@ def evaluate(tree, tensors, sizes, index):
         index: a whole number for each axis letter.
 
     Returns: a float.
-    Raises: IndexError for an entry outside its array (NumPy would wrap -1) or at a fraction; KeyError for an
-        unknown name; ValueError or ZeroDivisionError where the formula has no value, like log(0).
+    Raises: TypeError for another tree or another kind of tensor; IndexError for an entry outside its array
+        (NumPy would wrap -1) or at a fraction; KeyError for an unknown name; ValueError or ArithmeticError
+        where the formula has no value, like log(0) and 1 / 0, or none that a float can hold.
     """
-    return float(_value(tree, lambda name, place: _entry(tensors[name], name, place), sizes, _as_ints(index)))
+    return float(_evaluated(tree, lambda name, place: _entry(tensors[name], name, place), sizes, index))
 
 
 def leaves(tree, sizes, index, tensors):
@@ -182,7 +202,7 @@ def leaves(tree, sizes, index, tensors):
         found.append((name, place))
         return _entry(tensors[name], name, place)
 
-    _value(tree, read, sizes, _as_ints(index))
+    _evaluated(tree, read, sizes, index)
     return found
 
 
@@ -209,11 +229,15 @@ def children(tree):
             return operands
 
 
-def _as_ints(index):
-    return {letter: operator.index(i) for letter, i in index.items()}
+def _evaluated(tree, read, sizes, index):
+    if not isinstance(tree, list):
+        raise TypeError(f"tree must be a list, got {tree!r} ({type(tree).__name__}): parse the formula first")
+    return _value(tree, read, sizes, {letter: operator.index(i) for letter, i in index.items()})
 
 
 def _entry(array, name, place):
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be an array, got {type(array).__name__}: convert it with np.array")
     if len(place) != array.ndim or not all(
         type(i) is int and 0 <= i < size for i, size in zip(place, array.shape, strict=True)
     ):
@@ -264,3 +288,6 @@ def _exp(x):
 
 _FUNCTIONS = {"exp": _exp, "log": math.log, "sqrt": math.sqrt, "cos": math.cos, "sin": math.sin}
 _OVER = {"sum": sum, "max": max}
+
+#: What means the same in every formula: no index can have its name.
+_WORDS = (*_FUNCTIONS, *_OVER, "range", "inf")

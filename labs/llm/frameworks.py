@@ -75,5 +75,5 @@ def _stored(prefix):
 
 
 def _require_one_of(name, value, known):
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}: no other is stored")

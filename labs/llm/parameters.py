@@ -4,6 +4,7 @@ The letters of the shapes are those of `model.py`, which computes with what is d
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,8 +130,13 @@ def init_params(config, seed, dtype=np.float64):
 def check_params(params, config):
     """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one dtype."""
     axes = param_axes(config)
+    if not isinstance(params, Mapping):
+        raise TypeError(
+            f"params must be a dict of arrays, got {type(params).__name__}: init_params makes one"
+        )
     if params.keys() != axes.keys():
-        missing, extra = sorted(axes.keys() - params.keys()), sorted(params.keys() - axes.keys())
+        missing = [key for key in axes if key not in params]
+        extra = [key for key in params if key not in axes]
         raise ValueError(
             f"params must have the keys of param_shapes(config), got missing {missing} and extra {extra}: "
             "were they made for another config?"
@@ -139,13 +145,16 @@ def check_params(params, config):
 
 
 def check_arrays(arrays, axes, config):
-    dtype = np.asarray(arrays[next(iter(axes))]).dtype
+    """Raise unless `arrays` holds, by the keys of `axes`, arrays of these axes, all of one dtype."""
+    first = next(iter(axes))
     for key, letters in axes.items():
         array = arrays[key]
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or dtype.kind != "f":
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"params must be arrays, got {type(array).__name__} in {key}: convert it")
+        if array.dtype.kind != "f" or array.dtype != arrays[first].dtype:
             raise TypeError(
-                f"params must be arrays of one floating-point dtype, got {np.asarray(array).dtype} "
-                f"({type(array).__name__}) in {key} beside {dtype}: convert them all"
+                f"params must be arrays of one floating-point dtype, got {array.dtype} in {key} "
+                f"beside {arrays[first].dtype} in {first}: convert them all"
             )
         expected = _shape(letters, config)
         shapes.require_shape(

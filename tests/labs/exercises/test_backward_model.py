@@ -325,6 +325,10 @@ def test_the_ledger_says_which_shape_an_array_has():
     [
         {},
         {"n": ["B, T, D", "rms_norm", "dw3 and dw1"]},
+        {
+            "n": ("[B, T, D].", "ops.rms_norm()", "dw3, dw1."),
+            "r": ("B T D", "labs.llm.model.block", "dffn_norm/dr"),
+        },
         {"hidden": ("(B,T,F)", " swiglu ", "dw2, dw2")},
         {"p": ("B,H,T,T", "softmax", "dscores dv"), "gate": ("B,T,F", "silu", "dup")},
     ],

@@ -9,6 +9,7 @@ from labs.llm import checks, ops
 from labs.llm.checks import Finding
 from labs.llm.model import init_params, loss_and_grads, rope
 from labs.llm.mutants import ORIGINAL, distinct_example, logits_of
+from tests.labs.llm.numeric import layouts
 
 
 @pytest.fixture
@@ -110,10 +111,56 @@ def test_numeric_gradient_agrees_with_the_backward_pass(rng):
 def test_numeric_gradient_refuses():
     with pytest.raises(TypeError, match="x must be a float64 array, got float32"):
         checks.numeric_gradient(np.sum, np.ones(2, np.float32))
-    with pytest.raises(TypeError, match=r"loss must return one number, got shape \(2,\)"):
-        checks.numeric_gradient(lambda x: x, np.ones(2))
+    with pytest.raises(TypeError, match=r"x must be a float64 array, got float64 \(float\)"):
+        checks.numeric_gradient(np.sum, 2.0)
+    with pytest.raises(ValueError, match=r"x must hold at least one number, got shape \(0, 3\)"):
+        checks.numeric_gradient(np.sum, np.ones((0, 3)))
     with pytest.raises(ValueError, match="step must be positive"):
         checks.numeric_gradient(np.sum, np.ones(2), 0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda x: x, r"number, got shape \(2,\): add it up"),
+        (lambda x: x[:1], r"number, got shape \(1,\)"),
+        (lambda x: None, "float64 number, got NoneType"),  # noqa: ARG005
+        (lambda x: (np.sum(x), x), "got tuple: return that number alone"),  # the loss and a cache
+        (lambda x: np.float32(np.sum(x)), "got float32"),  # its steps would show instead of the slope
+        (lambda x: np.array(np.sum(x), np.float32), "got float32"),
+        (lambda x: np.sum(x) * 1j, "got complex128"),
+        (lambda x: int(np.argmax(x)), "got int"),  # a step function has no slope to find
+        (lambda x: x[0] > 3, "got bool"),
+    ],
+)
+def test_numeric_gradient_refuses_what_is_not_one_float64_number(loss, message):
+    with pytest.raises(TypeError, match=f"loss must return one .*{message}"):
+        checks.numeric_gradient(loss, np.ones(2))
+
+
+def test_numeric_gradient_takes_every_layout_and_every_kind_of_float64(rng):
+    for x in layouts(rng.standard_normal((3, 4))):
+        before = x.copy()
+        for as_number in (float, np.float64, np.array):
+            found = checks.numeric_gradient(lambda x, as_number=as_number: as_number(np.sum(x**2)), x)
+            np.testing.assert_allclose(found, 2 * x, rtol=1e-7)
+            assert type(found) is np.ndarray
+        np.testing.assert_array_equal(x, before)
+
+
+def test_numeric_gradient_gives_every_loss_an_array_of_its_own():
+    def careless(x):
+        loss = np.sum(x**2)
+        x *= 0
+        return loss
+
+    np.testing.assert_allclose(checks.numeric_gradient(careless, np.array([1.0, 2.0])), [2, 4], rtol=1e-9)
+
+
+def test_numeric_gradient_is_not_finite_where_the_loss_is_not():
+    gradient = checks.numeric_gradient(lambda x: math.inf if x[1] > 2 else x[0], np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(gradient, [1, math.inf, 0], rtol=1e-9)
+    assert np.isnan(checks.numeric_gradient(lambda x: math.inf, np.ones(2))).all()  # noqa: ARG005
 
 
 # gradcheck and taylor_slope

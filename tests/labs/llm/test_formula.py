@@ -91,6 +91,12 @@ def test_parse(text, axes, tree):
         ("x[*t]", "*t", "may hold numbers"),
         ("x[()]", "()", "may hold numbers"),
         ("x[t][t]", "x[t][t]", "may hold numbers"),
+        ("x[...]", "...", "may hold numbers"),
+        ("x[t, None]", "None", "may hold numbers"),
+        ("x[t <= t]", "t <= t", "may hold numbers"),
+        ("(t := 1)", "t := 1", "may hold numbers"),
+        ("[i for i in range(T)]", "[i for i in range(T)]", "may hold numbers"),
+        ("sum([i for i in range(T)])", "sum([i for i in range(T)])", "may call"),
         ("x.T", "x.T", "may hold numbers"),
         ("(lambda: 1)()", "(lambda: 1)()", "may hold numbers"),
         ("exp(t, t)", "exp(t, t)", "may hold numbers"),
@@ -113,6 +119,9 @@ def test_parse(text, axes, tree):
         ("sum(1 async for i in range(T))", "range(T)", "must loop with"),
         ("sum(1 for t in range(T))", "t", "must not use the name t twice"),
         ("sum(1 for D in range(T))", "D", "must not use the name D twice"),
+        ("sum(exp for exp in range(T))", "exp", "must not use the name exp twice"),
+        ("sum(inf for inf in range(T))", "inf", "must not use the name inf twice"),
+        ("sum(1 for range in range(T))", "range", "must not use the name range twice"),
         ("sum(1 for i in range(T) if i == t if i <= t)", "range(T)", "may have one condition"),
         ("sum(1 for i in range(T) if i == t for j in range(D))", "range(D)", "may have one condition"),
         ("sum(1 for i in range(T)) + i", "i", "not i"),
@@ -128,15 +137,38 @@ def test_parse_refuses_and_shows_the_place(text, place, rule):
     assert (shown + " ")[start:end] == place
 
 
-@pytest.mark.parametrize("text", ["1 +\n2", "é", "1\t+ 2"])
+@pytest.mark.parametrize("text", ["1 +\n2", "é", "1\t+ 2", "x[\u0442]", "1\x00", "t  # the position"])
 def test_parse_refuses_what_is_not_one_line_of_ascii(text):
     with pytest.raises(ValueError, match="must be one line of ASCII"):
         parse(text)
 
 
+@pytest.mark.parametrize("unit", ["-", "+1", "(", "9", "exp("])
+def test_parse_refuses_what_is_too_long_and_could_be_too_deep(unit):
+    with pytest.raises(ValueError, match=f"must have at most 300 characters, got {len(unit) * 2000 + 1}: "):
+        parse(unit * 2000 + "1")
+
+
+@pytest.mark.parametrize("text", ["-" * 299 + "1", "1" + "-1" * 149, "9" * 300, "exp(" * 59 + "1" + ")" * 59])
+def test_parse_and_evaluate_reach_the_depth_that_is_allowed(text):
+    tree = parse(text)
+    assert evaluate(tree, {}, SIZES, {}) == pytest.approx(eval(text, {"exp": formula._exp}), rel=1e-15)
+    assert leaves(tree, SIZES, {}, {}) == formula.tensor_names(tree) == []
+
+
 def test_parse_refuses_what_is_no_text():
     with pytest.raises(TypeError, match=r"text must be a str, got 3 \(int\)"):
         parse(3)
+    with pytest.raises(TypeError, match=r"axes must be a str, got \('t',\) \(tuple\)"):
+        parse("t", ("t",))
+
+
+@pytest.mark.parametrize("axes", ["bb", "bT"])
+def test_parse_refuses_axes_that_mean_two_things(axes):
+    with pytest.raises(
+        ValueError, match=f"axes must be different letters that are no sizes .*, got '{axes}'"
+    ):
+        parse("b", axes)
 
 
 # evaluate
@@ -183,6 +215,27 @@ def test_a_sum_of_nothing_is_zero_and_a_maximum_of_nothing_is_refused():
     assert evaluate(parse("sum(1 for i in range(T) if i == 9)"), {}, SIZES, {}) == 0
     with pytest.raises(ValueError, match="empty"):
         evaluate(parse("max(1 for i in range(T) if i == 9)"), {}, SIZES, {})
+
+
+def test_a_power_is_one_of_floats(tensors):
+    """In whole numbers 9 ** 9 ** 9 would have 370 million digits, and no evaluation an end."""
+    with pytest.raises(OverflowError):
+        evaluate(parse("9 ** 9 ** 9"), {}, SIZES, {})
+    with pytest.raises(ValueError, match="math domain error"):
+        evaluate(parse("(-1) ** 0.5"), {}, SIZES, {})  # a complex number in Python
+    with pytest.raises(IndexError, match=r"got index \(1\.0,\)"):
+        evaluate(parse("k[1 ** 2]"), tensors, SIZES, {})
+
+
+def test_evaluate_refuses_what_is_no_tree_and_no_array(tensors):
+    with pytest.raises(
+        TypeError, match=r"tree must be a list, got 'k\[0\]' \(str\): parse the formula first"
+    ):
+        evaluate("k[0]", tensors, SIZES, {})
+    with pytest.raises(TypeError, match="tree must be a list"):
+        leaves("k[0]", SIZES, {}, tensors)
+    with pytest.raises(TypeError, match="k must be an array, got list: convert it"):
+        evaluate(parse("k[0]"), {"k": [1.0, 2.0]}, SIZES, {})
 
 
 def test_evaluate_survives_an_exponential_that_overflows():

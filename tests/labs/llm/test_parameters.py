@@ -143,14 +143,22 @@ def test_parameters_that_do_not_fit_are_named(example):
             ValueError,
             r"embedding must have shape \(V, D\) = \(11, 24\)",
         ),
-        ({**params, "final_norm": np.ones(24, int)}, TypeError, "got int64 .* in final_norm beside float64"),
+        ({**params, 3: 1, None: 2}, ValueError, r"missing \[\] and extra \[3, None\]"),
+        (
+            {**params, "final_norm": np.ones(24, int)},
+            TypeError,
+            "got int64 in final_norm beside float64 in embedding",
+        ),
         (
             {**params, "final_norm": np.ones(24, np.float32)},
             TypeError,
-            "float32 .* in final_norm beside float64",
+            "got float32 in final_norm beside float64 in embedding",
         ),
-        ({**params, "final_norm": [1.0] * 24}, TypeError, r"got float64 \(list\) in final_norm"),
+        ({**params, "final_norm": [1.0] * 24}, TypeError, "must be arrays, got list in final_norm: convert"),
+        ({**params, "embedding": [[1.0], [2.0, 3.0]]}, TypeError, "must be arrays, got list in embedding"),
         ({key: array.astype(int) for key, array in params.items()}, TypeError, "one floating-point dtype"),
+        (list(params.values()), TypeError, "params must be a dict of arrays, got list"),
+        (None, TypeError, "params must be a dict of arrays, got NoneType"),
     ]
     for wrong, error, words in cases:
         with pytest.raises(error, match=words):
