@@ -130,8 +130,6 @@ def _dweight_case(x: np.ndarray, dy: np.ndarray) -> Case:
             f"{add}, do not average over the positions.": right / T,
             f"{add}; this is the first sequence alone.": products[0],
             f"{add}; this is the last sequence alone.": products[-1],
-            "Keep the sum over B: the matrix has no batch axis.": products,
-            "This is transposed: dweight has the shape of the weight, (D, V).": right.T,
             "Multiply position by position, then add; this adds x and dy up first.": (
                 np.outer(x.sum(axis=(0, 1)), dy.sum(axis=(0, 1)))
             ),

@@ -329,7 +329,7 @@ def test_the_ledger_says_which_shape_an_array_has():
             "n": ("[B, T, D].", "ops.rms_norm()", "dw3, dw1."),
             "r": ("B T D", "labs.llm.model.block", "dffn_norm/dr"),
         },
-        {"hidden": ("(B,T,F)", " swiglu ", "dw2, dw2")},
+        {"hidden": ("(B,T,F)", " swiglu ", "dw2, dw2"), "v": ("B,H,T,d_h", "split_heads", "dp")},
         {"p": ("B,H,T,T", "softmax", "dscores dv"), "gate": ("B,T,F", "silu", "dup")},
     ],
 )
@@ -359,7 +359,7 @@ def test_right_ledgers_are_accepted(change):
         ({"u": ("B,T,F", "swiglu", ["du"])}, "u: read for should be a text, got ['du']"),
         ({"u": "du"}, "u: three texts are expected: shape, written by, read for; got 'du'"),
         ({"u": None}, "u: three texts are expected"),
-        ({"scores": ("B,H,T,T", "attention", "dp")}, "no row for 'scores'"),
+        ({"scores": ("B,H,T,T", "attention", "dp"), 3: None}, "There should be no row for 'scores'."),
     ],
 )
 def test_open_and_wrong_ledgers_are_rejected_with_a_hint(change, hint):
