@@ -110,6 +110,7 @@ def scores_for_one_length(do, v, p):
         (scores_with(lambda p, dp: -soft_back(p, dp)), "sign is wrong"),
         (lambda do, v, p: scores_solution(do, v, p) / np.sqrt(v.shape[-1]), "belongs to the next step"),
         (scores_with(lambda p, dp: soft_back(turn(p), dp)), "p * (dp - average)"),
+        (lambda do, v, p: scores_solution(do, v, p).astype(np.float32), "digits: compute in float64"),
         (lambda do, v, p: p * (do @ v), "stopped with ValueError"),
         (scores_in_place, "writes into its argument"),
         (scores_for_one_length, "but not for do and v of shape (2, 3, 7, 4) and p of shape (2, 3, 7, 7)"),
@@ -152,6 +153,10 @@ def root(q):
         (lambda ds, q: turn(ds) @ q, "is missing, and the result"),
         (lambda ds, q: turn(ds) @ model.rope(q, inverse=True) / root(q), "not the queries"),
         (lambda ds, q: -keys_solution(ds, q), "Column j of dscores"),
+        (
+            lambda ds, q: keys_solution(ds, q).astype(np.float32),
+            "Right to about 7 digits: compute in float64",
+        ),
         (lambda ds, q: turn(ds) @ turn(q), "stopped with ValueError"),
         (
             lambda ds, q: keys_solution(ds, q).reshape(3, 2, 5, 6),
@@ -216,6 +221,7 @@ def test_right_gradients_of_queries_are_accepted(function):
         (queries(lambda p, dp: p * (dp - (p * dp).sum(axis=-2, keepdims=True))), "along the keys"),
         (queries(lambda p, dp: dp), "from G_P to G_S"),  # noqa: ARG005
         (queries(k_of=lambda k: -k), "G_S K / sqrt(dh)"),
+        (lambda *arrays: queries()(*arrays).astype(np.float32), "digits: compute in float64"),
         (queries(dp_of=lambda do, v: do @ v), "stopped with ValueError"),
         (
             lambda do, q, k, v, mask: queries()(do, q, k, v, mask).reshape(3, 2, 5, 6),

@@ -117,7 +117,7 @@ def without_one_hot(logits, targets):
         (lambda logits, targets: dlogits(logits, (targets + 1) % 4), "(softmax(logits) - one_hot)"),
         (lambda logits, targets: dlogits(logits, targets).sum(axis=0), "the shape (3, 5, 6); got (5, 6)"),
         (dlogits_by_nudging(1e-2), "Right to about 6 digits: compute in float64"),
-        (lambda logits, targets: dlogits(logits, targets).astype(np.float32), "Right to about 7 digits"),
+        (lambda logits, targets: dlogits(logits, targets).astype(np.float32), "digits: compute in float64"),
         (
             lambda logits, targets: dlogits(logits, targets) * targets.size / 15,
             "but not for logits of shape (2, 7, 4)",
@@ -168,6 +168,7 @@ def test_right_dweights_are_accepted(function):
         (lambda x, dy: np.outer(x.sum(axis=(0, 1)), dy.sum(axis=(0, 1))), "adds x and dy up first"),
         (lambda x, dy: -dweight(x, dy), "added over all B*T"),
         (lambda x, dy: x.T @ dy, "stopped with ValueError"),
+        (lambda x, dy: dweight(x, dy).astype(np.float32), "digits: compute in float64"),
         (lambda x, dy: dweight(x, dy) * (len(x) - 2), "but not for x of shape (2, 4, 8) and dy"),
     ],
 )
@@ -236,6 +237,7 @@ def averaged(dx, ids, V):
         (lambda dx, ids, V: table_by_loops(dx[:1], ids[:1], V), "only the first sequence"),
         (lambda dx, ids, V: -table_by_loops(dx, ids, V), "Start from zeros"),
         (lambda dx, ids, V: dx, "the shape (9, 3); got (2, 5, 3)"),  # noqa: ARG005
+        (lambda dx, ids, V: table_by_add_at(dx, ids, V).astype(np.float32), "digits: compute in float64"),
         (lambda dx, ids, V: table_by_loops(dx, ids, 9), "but not for dx of shape (3, 4, 6)"),  # noqa: ARG005
     ],
 )
@@ -281,6 +283,7 @@ def test_right_softmax_backwards_are_accepted(function):
         (lambda dp, p: dp - (p * dp).sum(axis=-1, keepdims=True), "The factor p in front"),
         (lambda dp, p: p * (through_softmax(dp, p) / p), "p * (dp - sum_j p_j dp_j)"),  # 0 / 0 behind a mask
         (lambda dp, p: np.zeros_like(dp), "p * (dp - sum_j p_j dp_j)"),  # noqa: ARG005
+        (lambda dp, p: through_softmax(dp, p).astype(np.float32), "digits: compute in float64"),
         (lambda dp, p: through_softmax(dp, p).sum(axis=-1), "the shape (3, 5); got (3,)"),
         (
             lambda dp, p: p * (dp - (p * dp).sum(axis=1, keepdims=True)),

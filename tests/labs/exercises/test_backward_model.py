@@ -10,6 +10,7 @@ from labs.exercises import backward_model
 from labs.exercises.backward_model import LEDGER
 from labs.figures.notation import example_sizes
 from labs.llm import model, ops, tiny
+from labs.llm.trace import trace
 
 # By pencil
 
@@ -320,6 +321,18 @@ def test_the_ledger_says_which_shape_an_array_has():
         assert array.shape == tuple(sizes[axis] for axis in LEDGER[name].axes.split(",")), name
 
 
+def test_the_ledger_says_which_function_wrote_an_array():
+    steps = trace(tiny.params(), tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.CONFIG).steps
+    by = {step.name: step.by.split(".")[-1] for step in steps if step.phase == "forward"}
+    by["v"] = "split_heads"  # which the trace counts among the lines of the block
+    assert [name for name, entry in LEDGER.items() if by[name] not in entry.written_by] == []
+    assert set().union(*(entry.written_by for entry in LEDGER.values())) <= {
+        *by.values(),
+        "attention",
+        "linear",
+    }
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -348,6 +361,9 @@ def test_right_ledgers_are_accepted(change):
         ({"hidden": ("B,T,F", "block", "dw2")}, "hidden: another function wrote it"),
         ({"hidden": ("B,T,F", "block swiglu", "dw2")}, "hidden: another function wrote it"),
         ({"hidden": ("B,T,F", "", "dw2")}, "hidden: another function wrote it"),
+        ({"joined": ("B,T,D", "split_heads", "dwo")}, "joined: another function wrote it"),
+        ({"x": ("B,T,D", "embedding", "dembedding")}, "x: not these gradients"),
+        ({"u": ("B,T,F", "swiglu", "du", "")}, "u: three texts are expected"),
         (
             {"hidden": ("B,T,F", "swiglu", "dgate")},
             "hidden: not these gradients, or not all of them.",

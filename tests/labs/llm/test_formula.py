@@ -101,6 +101,7 @@ def test_parse(text, axes, tree):
         ("(lambda: 1)()", "(lambda: 1)()", "may hold numbers"),
         ("exp(t, t)", "exp(t, t)", "may hold numbers"),
         ("exp(x=t)", "exp(x=t)", "may hold numbers"),
+        ("exp(t, x=t)", "exp(t, x=t)", "may hold numbers"),
         ("max(t, t)", "max(t, t)", "may hold numbers"),
         ("1 <= t", "1 <= t", "may hold numbers"),
         ("x", "x", "knows the indices ['t'] and B, T, D, H, dh, F, V, eps, base here, not x"),
@@ -114,6 +115,7 @@ def test_parse(text, axes, tree):
         ("sum(1 for i in x)", "x", "must loop with"),
         ("sum(1 for i in range(3))", "range(3)", "must loop with"),
         ("sum(1 for i in range(1, T))", "range(1, T)", "must loop with"),
+        ("sum(1 for i in range(T, step=t))", "range(T, step=t)", "must loop with"),
         ("sum(1 for i in range(eps))", "range(eps)", "must loop with"),
         ("sum(1 for i, j in range(T))", "range(T)", "must loop with"),
         ("sum(1 async for i in range(T))", "range(T)", "must loop with"),
@@ -260,6 +262,12 @@ def test_evaluate_refuses_entries_that_are_not_there(text, place, tensors):
         evaluate(parse(text, "t"), tensors, SIZES, {"t": 0})
 
 
+@pytest.mark.parametrize("t", [1.0, "1", None])
+def test_evaluate_refuses_an_index_that_is_no_whole_number(t, tensors):
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        evaluate(parse("k[t]", "t"), tensors, SIZES, {"t": t})
+
+
 @pytest.mark.parametrize(("text", "missing"), [("q[0]", "q"), ("T", "T"), ("t", "t")])
 def test_evaluate_needs_every_name(text, missing):
     with pytest.raises(KeyError, match=missing):
@@ -302,6 +310,7 @@ def test_leaves_refuse_what_evaluate_refuses(tensors):
 def test_tensor_names_once_each_in_their_order():
     tree = parse("z[t] + sum(a[i] * z[ids[i]] for i in range(T) if at[i] == t) + exp(-y[t])", "t")
     assert formula.tensor_names(tree) == ["z", "a", "ids", "at", "y"]
+    assert formula.tensor_names(parse("w[ids[t]]", "t")) == ["w", "ids"]
     assert formula.tensor_names(parse("sum(1 for at in range(T))")) == []
 
 

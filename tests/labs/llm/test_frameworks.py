@@ -65,6 +65,7 @@ def test_every_call_returns_fresh_arrays():
     ("call", "message"),
     [
         (lambda: frameworks.values("large", "torch"), "example must be one of tiny, distinct, got 'large'"),
+        (lambda: frameworks.inputs(np.array(["tiny", "distinct"])), "example must be one of tiny, distinct"),
         (lambda: frameworks.inputs("torch"), "example must be one of tiny, distinct, got 'torch'"),
         (lambda: frameworks.values("tiny", "TensorFlow"), "framework must be one of torch, jax, got 'Tens"),
     ],
