@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 import traitlets
 
-from labs.figures import notation
+from labs.figures import block_diagram, notation
 from labs.llm import formula
 from labs.llm.model import ModelConfig
 from labs.llm.trace import Step, Trace, trace
@@ -215,19 +215,7 @@ def _decimals(value: np.ndarray) -> int:
 
 #: The role of each tensor that the notation page names, and what stands for the others: that of their part.
 _ROLES = {name: tensor.role for tensor in notation.TENSORS for name in tensor.code.split(", ")}
-_ROLES |= {"final": "norm", "brought": "joined", "wrote": "ffn", "chances": "logits", "masked": "attention"}
-_PART_ROLES = {
-    "embedding": "x",
-    "attn_norm": "norm",
-    "attention": "attention",
-    "attn_add": "x",
-    "ffn_norm": "norm",
-    "swiglu": "ffn",
-    "ffn_add": "x",
-    "final_norm": "norm",
-    "unembedding": "logits",
-    "loss": "logits",
-}
+_PART_ROLES = {node.name: node.role for node in block_diagram.NODES}
 
 
 def _role(step: Step, traced: Trace) -> str:

@@ -221,6 +221,7 @@ function cornerCell([row, column]) {
 }
 
 function header(scope, { index, label, role = null }) {
+  if (index === null && label === null) return element("td", { class: `labs-${scope}` }); // nothing to name
   const number = index === null ? "" : String(index);
   if (label === null) return element("th", { scope, class: `labs-${scope} labs-index` }, number);
   const children = index === null ? [] : [element("span", { class: "labs-index" }, number), " "];

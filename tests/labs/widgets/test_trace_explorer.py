@@ -206,11 +206,13 @@ def main_grid(page):
 
 
 def cell(page, row, column):
-    return main_grid(page).locator("tbody tr").nth(row).locator("td").nth(column)
+    return main_grid(page).locator("tbody tr").nth(row).locator(".labs-cell").nth(column)
 
 
 def numbers(page):
-    return [line.locator("td").all_inner_texts() for line in main_grid(page).locator("tbody tr").all()]
+    return [
+        line.locator(".labs-cell").all_inner_texts() for line in main_grid(page).locator("tbody tr").all()
+    ]
 
 
 def read_texts(page, label):
