@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import dataclasses
 import importlib
 import itertools
 import json
@@ -16,6 +17,7 @@ from labs.figures.block_diagram import NODES
 from labs.llm import formula, model, ops, tiny
 from labs.llm.trace import SIZES_OF, trace
 from tests.labs.llm.conftest import DISTINCT, Example, make_example
+from tests.labs.llm.numeric import layouts
 
 #: How far a number may be from its formula: this part of its largest possible size, see `sized`. Rounding
 #: the sum of 24 terms, the longest there is, costs at most 24 * 1.1e-16; observed are 6e-16.
@@ -127,6 +129,24 @@ def test_every_entry_of_every_tensor_is_what_its_formula_gives(pair, record_prop
     assert entries == sum(step.value.size for step in traced.steps if step.phase != "given")
     record_property("entries", entries)
     print(f"{entries} entries of {len(traced.steps)} tensors")
+
+
+@pytest.mark.parametrize(
+    ("V", "D", "H", "L", "F", "B", "T"),
+    [(1, 2, 1, 1, 1, 1, 1), (5, 6, 3, 1, 7, 2, 1), (2, 2, 1, 3, 1, 1, 2), (7, 12, 2, 3, 5, 3, 4)],
+)
+def test_the_smallest_and_odd_sizes_are_traced(V, D, H, L, F, B, T):
+    rng = np.random.default_rng(6)
+    config = model.ModelConfig(V, d_model=D, n_heads=H, n_layers=L, d_ff=F, rope_base=50, norm_eps=0.01)
+    example = Example(config, model.init_params(config, rng), *rng.integers(0, V, (2, B, T)))
+    traced = trace_of(example)
+    for step in traced.steps:
+        if step.phase != "given":
+            tree = formula.parse(step.formula, step.axes)
+            assert check(step, traced.sources(step), traced.sizes, tree).wrong is None
+    _, grads = model.loss_and_grads(*example[1:], config)
+    for key, gradient in grads.items():
+        assert same_bits(traced.gradients()[key], gradient), key
 
 
 # Wrong formulas
@@ -427,6 +447,58 @@ def test_parts_are_boxes_of_the_block_diagram(distinct):
     assert {step.part for step in distinct.steps} == {node.name for node in NODES}
 
 
+def test_what_is_given_belongs_to_the_box_that_reads_it(distinct):
+    for step in distinct.steps:
+        readers = {
+            each.part
+            for each in distinct.steps
+            if each.phase == "forward" and step.key in each.reads.values()
+        }
+        if step.phase == "given":
+            assert readers == {"embedding" if step.key == "ids" else step.part}, step.key
+
+
+#: What the trace ascribes to the function around the one that returns it, which does not know it by its name.
+CALLED_FOR = {
+    "q": "model.block",
+    "k": "model.block",
+    "v": "model.block",
+    "u": "model.swiglu",
+    "up": "model.swiglu",
+}
+
+
+def test_a_tensor_is_ascribed_to_the_function_that_returns_it_first(distinct, monkeypatch):
+    returned_by = {}
+
+    def watched(function, name):
+        def call(*arguments, **options):
+            result = function(*arguments, **options)
+            given = {array.tobytes() for _, array in leaves_of(arguments)}  # caches hold them too
+            for _, array in leaves_of(result):
+                if array.tobytes() not in given:
+                    returned_by.setdefault(array.tobytes(), name)
+            return result
+
+        return call
+
+    for module in (ops, model):
+        for name, function in list(vars(module).items()):
+            if getattr(function, "__module__", None) in (ops.__name__, model.__name__) and name[0].islower():
+                full_name = f"{function.__module__.split('.')[-1]}.{name}"
+                monkeypatch.setattr(module, name, watched(function, full_name))
+    example = examples()["distinct"]
+    model.loss_and_grads(*example[1:], example.config)
+    checked = set()
+    for step in distinct.steps:
+        found = returned_by.pop(step.value.tobytes(), None)  # later steps only pass the same numbers on
+        if found and step.phase != "given":
+            assert step.by == CALLED_FOR.get(step.name, found), step.key
+            checked.add(step.name)
+    assert len(checked) == 58
+    assert CALLED_FOR.keys() <= checked
+
+
 def test_functions_named_are_functions_of_the_library(distinct):
     for step in distinct.steps:
         assert (step.by is None) == (step.phase == "given")
@@ -474,10 +546,28 @@ def test_params_may_come_in_any_order():
     ]
 
 
+@pytest.mark.parametrize("layout", range(3))
+def test_params_may_lie_in_memory_in_any_way(layout):
+    example = examples()["tiny"]
+    params = {key: list(layouts(array))[layout] for key, array in example.params.items()}
+    traced, plain = trace_of(example._replace(params=params)), trace_of(example)
+    for step in traced.steps:
+        np.testing.assert_allclose(step.value, plain[step.key].value, rtol=1e-9, atol=1e-15)
+        assert step.value.flags.c_contiguous
+    for key, array in example.params.items():
+        np.testing.assert_array_equal(params[key], array)
+
+
 def test_targets_may_be_a_list():
     example = examples()["tiny"]
     found = trace(example.params, example.ids.tolist(), example.targets.tolist(), example.config)
     assert same_bits(found["loss"].value, trace_of(example)["loss"].value)
+
+
+def test_a_sigmoid_far_below_zero_is_zero():
+    example = examples()["tiny"]
+    params = example.params | {"blocks.0.w1": 1e4 * example.params["blocks.0.w1"]}
+    assert (trace_of(example._replace(params=params))["blocks.0.sigmoid"].value == 0).any()
 
 
 def test_float32_is_refused():
@@ -488,6 +578,17 @@ def test_float32_is_refused():
 
 def test_what_the_model_refuses_is_refused():
     example = examples()["tiny"]
+    rest = {key: array for key, array in example.params.items() if key != "final_norm"}
+    with pytest.raises(ValueError, match=r"got missing \['final_norm'\] and extra \[\]"):
+        trace_of(example._replace(params=rest))
+    with pytest.raises(
+        ValueError, match=r"blocks\.0\.w1 must have shape \(D, F\) = \(8, 12\), got \(8, 16\)"
+    ):
+        trace_of(example._replace(config=dataclasses.replace(example.config, d_ff=12)))
+    with pytest.raises(ValueError, match="finite largest score"):
+        trace_of(example._replace(params=example.params | {"blocks.0.w2": np.full((16, 8), np.nan)}))
+    with pytest.raises(ValueError, match=r"targets must lie in \[0, V\)"):
+        trace_of(example._replace(targets=example.targets - 9))
     with pytest.raises(ValueError, match="targets must have shape"):
         trace_of(example._replace(targets=example.targets[:1]))
     with pytest.raises(ValueError, match="ids must lie in"):
