@@ -310,7 +310,7 @@ def _require_float64(name, array):
     if not isinstance(array, np.ndarray) or array.dtype != np.float64:
         raise TypeError(
             f"{name} must be a float64 array, got {np.asarray(array).dtype} ({type(array).__name__}): "
-            "a difference of float32 numbers has no digits left, so check in float64"
+            "make it one, for a difference of float32 numbers has no digits left"
         )
 
 
