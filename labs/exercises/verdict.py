@@ -13,6 +13,9 @@ ROUNDED = 1e-5
 #: Longer values are cut in messages.
 MOST_CHARACTERS = 60
 
+#: Longer texts of a reader's own error are cut in messages.
+LONGEST_ERROR = 300
+
 
 class Verdict(NamedTuple):
     """Whether an answer is right, and what to tell the reader."""
@@ -151,9 +154,11 @@ def _same(copy: object, argument: object) -> bool:
 
 
 def _error_text(error: BaseException) -> str:
-    """The kind of an error and what it says, if it says anything."""
+    """The kind of an error and what it says, if it says anything: on one line, and cut at LONGEST_ERROR."""
     try:
-        text = str(error)
+        text = " ".join(str(error).split())
     except Exception:
         text = ""
+    if len(text) > LONGEST_ERROR:
+        text = text[: LONGEST_ERROR - 1] + "…"
     return f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}."

@@ -83,8 +83,12 @@ def require_positive(name, value):
     """Raise unless `value` is a positive, finite real number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a real number, got {value!r} ({type(value).__name__})")
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value}")
+    try:
+        number = float(value)
+    except OverflowError:  # an int that no float can hold
+        number = math.inf
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {number}")
 
 
 def as_positions(positions, T):

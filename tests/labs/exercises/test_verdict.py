@@ -94,6 +94,10 @@ def stops_without_a_word(x):
     raise MemoryError from KeyError(x.size)
 
 
+def stops_at_length(x):
+    raise ValueError(f"first line\n  second, {x.size}" + " and so on" * 100)
+
+
 def half_masked(x):
     return np.ma.masked_array(x, x > 2)
 
@@ -117,6 +121,7 @@ def half_masked(x):
         (leaves, "stopped with SystemExit: 6"),
         (stops_silently, r"stopped with SilentError\.$"),
         (stops_without_a_word, r"stopped with MemoryError\.$"),
+        (stops_at_length, r"^Your .* ValueError: first line second, 6 and so on[^\n]{269}…$"),
         (lambda: None, "stopped with TypeError"),
     ],
 )

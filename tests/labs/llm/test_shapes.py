@@ -91,7 +91,9 @@ def test_a_size_below_one_is_refused(value):
         shapes.require_size("d_model", value)
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -1e-5, float("nan"), float("inf"), np.float64("nan")])
+@pytest.mark.parametrize(
+    "value", [0, 0.0, -1e-5, float("nan"), float("inf"), np.float64("nan"), 10**400, -(10**5000)]
+)
 def test_what_is_not_positive_and_finite_is_refused(value):
     with refuses(ValueError, "eps must be positive and finite, got"):
         shapes.require_positive("eps", value)
