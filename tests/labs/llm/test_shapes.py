@@ -92,7 +92,7 @@ def test_a_size_below_one_is_refused(value):
 
 
 @pytest.mark.parametrize(
-    "value", [0, 0.0, -1e-5, float("nan"), float("inf"), np.float64("nan"), 10**400, -(10**5000)]
+    "value", [0, 0.0, -1e-5, float("nan"), float("inf"), np.float64("nan"), 10**400, -(10**400)]
 )
 def test_what_is_not_positive_and_finite_is_refused(value):
     with refuses(ValueError, "eps must be positive and finite, got"):
