@@ -86,7 +86,7 @@ class TraceExplorer(CourseWidget):
             sizes=dict(traced.sizes),
             layers=config.n_layers,
             labels=labels,
-            header=sizes.header_width(letters),
+            header=max(_CORNER, sizes.header_width(letters)),
             step=next(n for n, step in enumerate(kept) if step.phase != "given"),
             reserve=[_height(config, np.shape(ids)[1], width) for width in (sizes.WIDE, sizes.NARROW)],
         )
@@ -195,9 +195,23 @@ def _record(step: Step, traced: Trace, start: int) -> dict:
         "of": step.gradient_of,
         "role": _role(step, traced),
         "decimals": decimals,
-        "cell": sizes.cell_width(sizes.formatted(step.value, decimals)),
+        "cell": _cell_width(step, decimals),
         "limit": float(np.abs(step.value[np.isfinite(step.value)]).max(initial=0)) or 1.0,
     }
+
+
+#: The width in rem of row headers with room for the letters of both axes above them, "m↓ d→",
+_CORNER = 2.25
+#: of the widget, from css/trace_explorer.css, and by which share cells may be narrower to fit into it.
+_WIDEST, _GIVE = 46.0, 0.05
+
+
+def _cell_width(step: Step, decimals: int) -> float:
+    """The width of a cell in rem: a little less than wanted where that shows the matrix without scrolling."""
+    wanted = sizes.cell_width(sizes.formatted(step.value, decimals))
+    *_, columns = _matrix(step.axes, step.value.shape) or (1,)
+    fitting = (_WIDEST - _CORNER) / columns
+    return fitting if (1 - _GIVE) * wanted <= fitting < wanted else wanted
 
 
 def _decimals(value: np.ndarray) -> int:

@@ -49,6 +49,9 @@ export function onFrame(draw) {
       draw();
     });
   };
-  request.cancel = () => cancelAnimationFrame(frame);
+  request.cancel = () => {
+    cancelAnimationFrame(frame);
+    frame = 0;
+  };
   return request;
 }

@@ -13,15 +13,16 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *   columns   the same for the columns
  *   groups    null, or headers over several columns: { text, span, className }
  *   cells     cells[row][column]: null where there is none, else
- *             { id, text, share, className, disabled }: `id` is the caller's name for it, a number;
+ *             { id, text, share, className, disabled, name }: `id` is the caller's name for it, a number;
  *             `share` in [-1, 1], or null, colours it on the diverging scale; a disabled cell cannot be
- *             selected; className and disabled may be left out
+ *             selected; `name` is what a screen reader says instead of the text; className, disabled and name
+ *             may be left out
  *   selected  the id of the selected cell, or -1
  *   marked    the ids of the cells outlined as its counterparts
  *   cell      width of a cell in rem
  *   header    width of the row headers in rem
  *
- * `handlers.point(id)` hears which cell the pointer or the focus is on (-1: none), at most once a frame;
+ * `handlers.point(id)` hears which cell the pointer has moved to or the focus is on (-1: none), at most once a frame;
  * `handlers.select(id)` hears which cell the reader selects (-1: selection cleared).  With `handlers.follow` true
  * a cell is always selected, that which the arrow keys come to, and Tab reaches the selected one.
  *
@@ -99,6 +100,7 @@ export function tensorGrid(el, spec, handlers) {
     setAttribute(node, "style", share === 0 ? null : `--labs-m:${Math.abs(share).toFixed(3)}`);
     setAttribute(node, "aria-selected", cell ? cell.id === spec.selected : null);
     setAttribute(node, "aria-disabled", cell?.disabled ? true : null);
+    setAttribute(node, "aria-label", cell?.name ?? null);
     setText(node, cell?.text ?? "");
   }
 
@@ -137,8 +139,8 @@ export function tensorGrid(el, spec, handlers) {
 
   function select(cell) {
     if (!cell || cell.disabled) return;
-    if (cell.id !== spec.selected) handlers.select(cell.id);
-    else if (!handlers.follow) handlers.select(-1);
+    // with `follow` also the selected one: keys may come back to it before anything is drawn anew
+    handlers.select(cell.id === spec.selected && !handlers.follow ? -1 : cell.id);
   }
 
   function onKey(event) {
@@ -162,7 +164,8 @@ export function tensorGrid(el, spec, handlers) {
     return place ? cellAt(...place) : null;
   };
   const listen = (type, handler) => table.addEventListener(type, handler, { signal: listeners.signal });
-  listen("pointerover", (event) => point(cellOf(event)?.id ?? -1));
+  // not pointerover, which also comes when a new picture appears under a resting pointer
+  listen("pointermove", (event) => point(cellOf(event)?.id ?? -1));
   listen("pointerleave", () => point(-1));
   listen("focusin", (event) => {
     if (!places.has(event.target)) return;
@@ -178,6 +181,7 @@ export function tensorGrid(el, spec, handlers) {
   return {
     update(next) {
       const same = skeleton(next) === skeleton(spec);
+      if (next.label !== spec.label) announce.cancel(); // what was pointed at is no longer there
       spec = next;
       if (!same) build();
       if (!table.contains(document.activeElement)) active = enabledPlace() ?? active;
@@ -192,10 +196,12 @@ export function tensorGrid(el, spec, handlers) {
       nodes[active[0]][active[1]].focus();
     },
     reveal(id) {
-      const [node] = [...places.keys()].filter((each) => cellAt(...places.get(each))?.id === id);
+      const node = [...places.keys()].find((each) => cellAt(...places.get(each))?.id === id);
+      if (node === undefined) return;
       const [cell, frame] = [node.getBoundingClientRect(), box.getBoundingClientRect()];
+      const left = frame.left + table.querySelector("col").getBoundingClientRect().width; // headers stay in sight
       if (cell.right > frame.right) box.scrollLeft += cell.right - frame.right;
-      if (cell.left < frame.left) box.scrollLeft -= frame.left - cell.left;
+      if (cell.left < left) box.scrollLeft -= left - cell.left;
     },
     destroy() {
       listeners.abort();

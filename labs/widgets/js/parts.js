@@ -33,7 +33,7 @@ export function onChange(model, names, draw) {
  * A choice of one among a few: radio buttons up to four options, a drop-down list from five on.
  *
  * `legend` names the choice, `options` is a list of texts, `choose(index)` hears what the reader picks.
- * Returns { update(index) }.
+ * Returns { update(index, why) }: with a text `why` nothing can be chosen now, and the text says why not.
  */
 export function choice(el, legend, options, choose) {
   return options.length > 4 ? dropDown(el, legend, options, choose) : radios(el, legend, options, choose);
@@ -45,9 +45,11 @@ function radios(el, legend, options, choose) {
   const label = (option, index) => element("label", { class: "labs-option" }, inputs[index], option);
   inputs.forEach((input, index) => input.addEventListener("change", () => choose(index)));
   const title = element("legend", {}, legend);
-  el.append(element("fieldset", { class: "labs-choice" }, title, ...options.map(label)));
+  const set = element("fieldset", { class: "labs-choice" }, title, ...options.map(label));
+  el.append(set);
   return {
-    update(chosen) {
+    update(chosen, why = null) {
+      setIdle(set, set, why);
       inputs.forEach((input, index) => {
         input.checked = index === chosen;
       });
@@ -58,28 +60,36 @@ function radios(el, legend, options, choose) {
 function dropDown(el, legend, options, choose) {
   const list = element("select", {}, ...options.map((option) => element("option", {}, option)));
   list.addEventListener("change", () => choose(list.selectedIndex));
-  el.append(element("label", { class: "labs-choice" }, element("span", {}, legend), list));
+  const box = element("label", { class: "labs-choice" }, element("span", {}, legend), list);
+  el.append(box);
   return {
-    update(chosen) {
+    update(chosen, why = null) {
+      setIdle(box, list, why);
       list.selectedIndex = chosen;
     },
   };
 }
 
+function setIdle(box, control, why) {
+  control.disabled = why !== null;
+  box.classList.toggle("labs-idle", why !== null);
+  setAttribute(box, "title", why);
+}
+
 /**
  * A choice of an index on each axis of a tensor { axes, shape, labels, words } that has more than one; the index
- * on axis a is the model's value `names[a]`.  Returns { update(values) }.
+ * on axis a is the model's value `names[a]`.  Returns { update(values, why) }; `why` may say by name what cannot be chosen now.
  */
 export function indexChoices(el, tensor, names, model) {
   const updates = names.flatMap((name, a) => {
     if (tensor.shape[a] === 1) return [];
     const choose = (index) => save(model, { [name]: index });
     const control = choice(el, axisWord(tensor, tensor.axes[a]), optionsOf(tensor, a), choose);
-    return [(values) => control.update(values[name])];
+    return [(values, why) => control.update(values[name], why[name])];
   });
   return {
-    update(values) {
-      for (const update of updates) update(values);
+    update(values, why = {}) {
+      for (const update of updates) update(values, why);
     },
   };
 }

@@ -6,6 +6,9 @@ const PREFIX = "trace=";
 /** The page's address waits so many milliseconds for the reader to rest: browsers allow it few changes. */
 const REST = 400;
 
+/** So many characters of a wrong address are repeated. */
+const LONGEST = 60;
+
 /** The address of an entry: the key of its step, batch and head with their letters, and the rest of its index. */
 export function traceAddress(key, { axes }, index) {
   const parts = index.map((n, a) => (axes[a] === "b" || axes[a] === "h" ? `${axes[a]}${n}` : `${n}`));
@@ -20,7 +23,7 @@ export function traceAddress(key, { axes }, index) {
 export function readAddress(fragment, steps) {
   const text = decoded(fragment.replace(/^#/, ""));
   if (!text.startsWith(PREFIX)) return null;
-  const wrong = { wrong: text.slice(PREFIX.length) };
+  const wrong = { wrong: quoted(text.slice(PREFIX.length)) };
   const [key, ...parts] = text.slice(PREFIX.length).split(",");
   const place = steps.findIndex((step) => step.key === key || step.key === `blocks.0.${key}`);
   if (place < 0) return wrong;
@@ -31,6 +34,12 @@ export function readAddress(fragment, steps) {
   if (index.some((n, a) => n === null || n >= shape[a])) return wrong;
   if (index.length === axes.length) return { place, index };
   return { place, index: null, picked: Object.fromEntries(range(index.length).map((a) => [axes[a], index[a]])) };
+}
+
+/** A text that is not too long to be read out. */
+function quoted(text) {
+  const letters = Array.from(text); // not half of a letter that is two units long
+  return letters.length <= LONGEST ? text : `${letters.slice(0, LONGEST - 1).join("")}…`;
 }
 
 /** A text without its %20 and the like; as it is where they are no text. */

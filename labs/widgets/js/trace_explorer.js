@@ -3,7 +3,7 @@ import { element, fill, onFrame, setText } from "./dom.js";
 import { linkAddress, readAddress, traceAddress } from "./trace_address.js";
 import { mapPhase, traceMap } from "./trace_map.js";
 import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./trace_state.js";
-import { cellIndex, currentMatrix, sourcesOf, stepSentence, termsOfEntry } from "./trace_state.js";
+import { cellIndex, currentMatrix, idleChoices, sourcesOf, stepSentence, termsOfEntry } from "./trace_state.js";
 import { readTrace, traceState } from "./trace_state.js";
 import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./trace_state.js";
 import { numberTable, tensorGrid, textTable } from "./grid.js";
@@ -39,7 +39,7 @@ function frame({ texts }) {
     about: part("p", "labs-about"),
     detail: part("div", "labs-detail", matrix, entry),
     status: element("p", { class: "labs-status", role: "status" }),
-    heading: part("p", "labs-heading", texts.sources),
+    heading: part("p", "labs-heading", texts.sources, part("span", "labs-hint", texts.choose_source)),
     origin: part("div", "labs-origin", terms),
   };
   const root = element("div", { class: "labs-root labs-trace-explorer" }, ...Object.values(parts));
@@ -49,7 +49,10 @@ function frame({ texts }) {
 /** The buttons, the slider and the choices: `move(values)` hears the reader, `update(state)` shows the state. */
 function addControls({ walk, pickers }, first, model, { now, move }) {
   const { texts, words, sizes, labels } = first;
-  const stepBy = (by) => () => move(valuesAt(now(), neighbour(now(), by)));
+  const stepBy = (by) => () => {
+    const place = neighbour(now(), by);
+    if (place !== null) move(valuesAt(now(), place)); // null at once after the click that led to an end
+  };
   const previous = button(walk, texts.previous, stepBy(-1));
   const next = button(walk, texts.next, stepBy(1));
   const scrub = slider(walk, texts.step, [1, first.walk.length], (number) =>
@@ -79,7 +82,7 @@ function addControls({ walk, pickers }, first, model, { now, move }) {
       const number = walkPosition(state) + 1;
       scrub.update(number, fill(texts.step_of, { number, all: state.walk.length }));
       for (const update of updates) update(state);
-      indices.update(state);
+      indices.update(state, idleChoices(state));
     },
   };
 }
@@ -96,12 +99,12 @@ function addFormula(el) {
   return {
     update(state) {
       const formula = entryFormula(state);
-      symbols.replaceChildren(...(formula === null ? [] : colored(state, formula.symbols)));
-      placed.replaceChildren(...(formula === null ? [] : colored(state, formula.placed)));
-      setText(filled, formula?.filled ?? "");
-      setText(number, formula?.result ?? "");
-      setText(exact, formula?.exact ?? "");
-      setText(remarks, formula === null ? state.texts.given : formula.remarks.join(" "));
+      symbols.replaceChildren(...colored(state, formula.symbols));
+      placed.replaceChildren(...colored(state, formula.placed));
+      setText(filled, formula.filled);
+      setText(number, formula.result);
+      setText(exact, formula.exact);
+      setText(remarks, formula.remarks.join(" "));
     },
   };
 }
@@ -111,7 +114,7 @@ function colored(state, text) {
   const { current, steps, places } = state;
   const roles = { [current.name]: current.role };
   for (const [name, key] of Object.entries(current.reads)) roles[name] = steps[places.get(key)].role;
-  return text.split(/(_\([^()]*\)|[A-Za-z]\w*)/).map((piece) => {
+  return text.split(/(_\([^()]*\)|[A-Za-z](?:(?!_\()\w)*)/).map((piece) => {
     if (piece.startsWith("_(")) return element("sub", {}, ...colored(state, piece.slice(2, -1)));
     const role = Object.hasOwn(roles, piece) ? roles[piece] : undefined;
     return role === undefined ? piece : element("span", { style: `color:var(--labs-role-${role})` }, piece);
@@ -210,12 +213,23 @@ async function copied(text) {
   }
 }
 
+/** Scroll so that a node is the first thing in the window, below what the page keeps there (scroll-padding). */
+function scrollToTop(node) {
+  node.scrollIntoView({ block: "start", behavior: "instant" });
+}
+
+function keepInSight(node) {
+  const { top, bottom } = node.getBoundingClientRect();
+  const kept = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0; // "auto" is none
+  if (top < kept || bottom > innerHeight) scrollToTop(node);
+}
+
 function render({ model, el }) {
   const trace = readTrace({ steps: model.get("steps"), numbers: model.get("numbers") });
   let state = readModel(trace, model);
   let pointed = null; // { place, index } under the pointer or focused: known to this view alone
   let address = null; // of what is shown
-  let toGrid = false; // whether the focus goes to the grid with the next drawing
+  let arrive = null; // what is to be done once after the next drawing
 
   const parts = frame(state);
   el.append(parts.root);
@@ -232,15 +246,21 @@ function render({ model, el }) {
     drawStatus();
   };
   const follow = (place, index) => {
-    const { step, batch, head, selected, trail } = now();
-    toGrid = true;
-    const longer = [...trail, [step, batch, head, selected]].slice(-LONGEST_TRAIL);
-    move({ ...valuesAtEntry(now(), place, index), trail: longer });
+    const { step, batch, head, selected } = state; // as drawn: that is where the reader was
+    const trail = [...model.get("trail"), [step, batch, head, selected]].slice(-LONGEST_TRAIL);
+    arrive = () => {
+      grid.focus();
+      keepInSight(parts.head);
+    };
+    move({ ...valuesAtEntry(now(), place, index), trail });
   };
   const goBack = () => {
-    const [step, batch, head, selected] = model.get("trail").at(-1);
+    const trail = model.get("trail");
+    if (trail.length === 0) return; // at once after the click that emptied it
+    const [step, batch, head, selected] = trail.at(-1);
     const { layer } = valuesAt(now(), step);
-    move({ step, layer, batch, head, selected, trail: model.get("trail").slice(0, -1) });
+    arrive = () => keepInSight(parts.head);
+    move({ step, layer, batch, head, selected, trail: trail.slice(0, -1) });
   };
   const copy = async () => {
     const text = entryText(now());
@@ -256,7 +276,8 @@ function render({ model, el }) {
   const gridHandlers = {
     follow: true,
     point: (id) => (id < 0 ? point(null) : point(state.step, cellIndex(state, currentMatrix(state), id))),
-    select: (id) => move({ selected: id }),
+    // an entry of what is drawn: the model may be one step further
+    select: (id) => move(valuesAtEntry(state, state.step, cellIndex(state, currentMatrix(state), id))),
   };
   const grid = tensorGrid(parts.matrix, currentSpec(state), gridHandlers);
   const formula = addFormula(parts.entry);
@@ -277,7 +298,9 @@ function render({ model, el }) {
     if (found === null) return;
     if (found.wrong === undefined) move(valuesOf(found));
     else tell(fill(texts.wrong_address, { address: found.wrong }));
-    parts.root.scrollIntoView({ block: "start", behavior: "instant" });
+    // a link to a tensor shows the map too; one to a number, and the note, what is below it
+    arrive = () => scrollToTop(found.index === null ? parts.root : parts.head);
+    draw();
   });
 
   /** The model's values for what an address means. */
@@ -305,17 +328,18 @@ function render({ model, el }) {
     formula.update(state);
     terms.update(state);
     sources.update(state);
-    parts.heading.hidden = parts.origin.hidden = state.current.formula === null;
+    parts.heading.hidden = parts.origin.querySelector(".labs-source-tensor") === null;
     back.update(state.trail.length > 0);
     parts.copied.hidden = true;
     text.update(textTable(spec));
     grid.reveal(state.selected);
     sources.reveal();
-    if (toGrid) grid.focus();
-    toGrid = false;
     pointed = null;
     drawStatus();
     drawAddress();
+    const last = arrive;
+    arrive = null;
+    last?.();
   });
   const ignore = onChange(model, CHOSEN, draw);
   draw();

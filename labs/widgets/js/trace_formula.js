@@ -133,6 +133,8 @@ const ATOM = 4;
 
 const SIGNS = {
   "==": [" = ", SUM, SUM, LOOSE],
+  "!=": [" ≠ ", SUM, SUM, LOOSE], // what a condition says that does not hold
+  ">": [" > ", SUM, SUM, LOOSE],
   "<=": [" ≤ ", SUM, SUM, LOOSE],
   "+": [" + ", SUM, PRODUCT, SUM],
   "-": [" - ", SUM, PRODUCT, SUM],
@@ -184,7 +186,7 @@ export function symbolText(tree, words) {
     const [kind, first, second, third] = part;
     const text = (inner) => formulaText(inner, write).text;
     if (kind === "number" || kind === "index" || kind === "size") return atom(String(first));
-    if (kind === "infinity") return atom("∞");
+    if (kind === "infinity") return atom("inf");
     if (kind === "at") return atom(entryName(first, second.map((each) => dense(text(each)))));
     if (kind === "if") {
       const parts = { then: text(second), condition: text(first), otherwise: text(third) };
@@ -205,7 +207,7 @@ export function placedText(tree, scope, index) {
     if (kind === "number") return atom(String(first));
     if (kind === "size") return atom(String(scope.sizes[first]));
     if (kind === "index") return atom(String(index[first] ?? first)); // the variable of a sum stays
-    if (kind === "infinity") return atom("∞");
+    if (kind === "infinity") return atom("inf");
     if (kind === "at") return atom(entryName(first, second.map(place)));
     if (kind === "if") return formulaText(chosenBranch(part, scope, index), write);
     if (kind !== "sum" && kind !== "max") return null;

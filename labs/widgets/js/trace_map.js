@@ -1,6 +1,6 @@
 // The map of the widget TraceExplorer: the parts of the model, with a stop for every tensor.
-import { element, setAttribute } from "./dom.js";
-import { sizeLetters } from "./trace_state.js";
+import { element, fill, setAttribute } from "./dom.js";
+import { shortKey, sizeLetters } from "./trace_state.js";
 
 /** The parts from top to bottom: on the residual stream, in a branch beside it, where the two add up, after it. */
 const LANES = [
@@ -108,11 +108,40 @@ export function stopLook(state, { place, under }) {
   };
 }
 
+/** What a screen reader calls a stop: its tensor by its full name, and what is to be seen of it. */
+export function stopLabel(state, { place, under }, look) {
+  const { texts, steps } = state;
+  const [name, sizes] = [shortKey(state, steps[place].key), sizeLetters(steps[place]).join(",")];
+  return [
+    sizes === "" ? name : fill(texts.stop, { name, sizes }),
+    look.current ? texts.look_current : [],
+    look.source ? texts.look_source : [],
+    look.underSource ? fill(texts.look_under_source, { name: shortKey(state, steps[under].key) }) : [],
+    look.done ? texts.look_done : [],
+  ]
+    .flat()
+    .join(", ");
+}
+
+/** The node in the next row below `from`, or above it, that stands nearest to it, or undefined. */
+function inNextRow(nodes, from, isDown) {
+  const boxes = new Map(nodes.map((node) => [node, node.getBoundingClientRect()]));
+  const start = boxes.get(from);
+  const away = (node) => {
+    const { top, bottom } = boxes.get(node);
+    return isDown ? top - start.bottom : start.top - bottom;
+  };
+  const aside = (node) => Math.abs(boxes.get(node).x + boxes.get(node).width / 2 - start.x - start.width / 2);
+  const beyond = nodes.filter((node) => away(node) > -1); // whole pixels do not count
+  const next = Math.min(...beyond.map(away));
+  return beyond.filter((node) => away(node) < next + 1).toSorted((a, b) => aside(a) - aside(b))[0];
+}
+
 /**
  * Draw the map in `el`.  `go(place)` hears which step the reader wants.  Returns { update(state) }; only another
  * pass or layer builds it anew.
  *
- * One of its buttons is in reach of Tab; the arrow keys, Home and End move among them.
+ * One of its buttons is in reach of Tab; the arrow keys, up and down from row to row, Home and End move among them.
  */
 export function traceMap(el, texts, go) {
   const root = element("div", { class: "labs-map", role: "toolbar", "aria-label": texts.map_label });
@@ -174,7 +203,8 @@ export function traceMap(el, texts, go) {
     const at = shown.indexOf(from);
     if (key === "Home") return shown[0];
     if (key === "End") return shown.at(-1);
-    return shown[key === "ArrowLeft" || key === "ArrowUp" ? at - 1 : at + 1];
+    if (key === "ArrowUp" || key === "ArrowDown") return inNextRow(shown, from, key === "ArrowDown");
+    return shown[key === "ArrowLeft" ? at - 1 : at + 1];
   }
 
   root.addEventListener("keydown", (event) => {
@@ -201,6 +231,7 @@ export function traceMap(el, texts, go) {
         node.classList.toggle("labs-source", look.source);
         node.classList.toggle("labs-under-source", look.underSource);
         node.classList.toggle("labs-done", look.done);
+        setAttribute(node, "aria-label", stopLabel(state, stop, look));
         setAttribute(node, "aria-current", look.current ? "step" : null);
         if (look.current) {
           part.classList.add("labs-here");

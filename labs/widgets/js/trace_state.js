@@ -1,7 +1,7 @@
 // What the widget TraceExplorer shows, computed from what its model holds.  No document.
 import { entryName, filledText, placedText, symbolText } from "./trace_formula.js";
 import { conditionsOf, formulaReads, formulaTerms, formulaValue, lookUps } from "./trace_formula.js";
-import { flatIndex, range, scaleFraction, unravel } from "./numbers.js";
+import { count, flatIndex, range, scaleFraction, unravel } from "./numbers.js";
 import { labelOf, numberText, placeWords, sizeName } from "./tensor.js";
 import { fill } from "./dom.js";
 
@@ -39,7 +39,8 @@ export function traceState(trace, held) {
   const texts = { words: strings.tensor, pairs: strings.attention, texts: strings.trace };
   const state = { ...trace, ...held, ...texts, current: trace.steps[step] };
   const matrix = matrixShape(state.current);
-  const selected = held.selected >= 0 ? held.selected : flatIndex(usualEntry(state.current), matrix);
+  const isThere = held.selected >= 0 && held.selected < count(matrix);
+  const selected = isThere ? held.selected : flatIndex(usualEntry(state.current), matrix);
   return { ...state, selected, entry: [...pickedIndex(state, state.current), ...unravel(selected, matrix)] };
 }
 
@@ -164,14 +165,18 @@ function headers(state, step, axis, size, index) {
   return range(size).map((n) => ({ index: n, label: labelOf(letters, axis, n, batch) }));
 }
 
-/** The matrix of a step at the leading indices, as a `spec` of `tensorGrid`; `look(cell)` finishes a cell. */
-function gridSpec(state, step, leading, look) {
+/**
+ * The matrix of a step at the leading indices, as a `spec` of `tensorGrid`; `look(cell)` finishes a cell.  With
+ * `ids` there are only these cells.
+ */
+function gridSpec(state, step, leading, look, ids = null) {
   const first = leading.length;
   const [rowAxis, columnAxis] = [null, null, ...step.axes.slice(first)].slice(-2);
   const [rows, columns] = [1, 1, ...step.shape.slice(first)].slice(-2);
   const start = step.start + leading.reduce((sum, n, a) => sum * step.shape[a] + n, 0) * rows * columns;
   const cell = (row, column) => {
     const id = row * columns + column;
+    if (ids !== null && !ids.has(id)) return null;
     const value = state.floats[start + id];
     const masked = value === -Infinity;
     return look({
@@ -211,7 +216,7 @@ const SOURCE_SHARE = 0.9375;
  *   place    of the step
  *   leading  the indices of the matrix
  *   first    the id of the first cell that was read
- *   spec     of `tensorGrid`; what was read shows its number; the rest is empty and cannot be selected
+ *   spec     of `tensorGrid`; the cells are those that were read, and each says that it leads to its entry
  */
 export function sourcesOf(state) {
   const { current, steps, places, entry } = state;
@@ -239,11 +244,12 @@ function byIndex(a, b) {
 }
 
 function sourceSpec(state, step, leading, ids) {
-  const look = (cell) =>
-    ids.has(cell.id)
-      ? { ...cell, className: [cell.className, "labs-read"].filter(Boolean).join(" ") }
-      : { ...cell, text: "", share: null, disabled: true };
-  return { ...gridSpec(state, step, leading, look), cell: SOURCE_SHARE * step.cell };
+  const look = (cell) => {
+    const entry = entryName(step.name, cellIndex(state, { place: state.places.get(step.key), leading }, cell.id));
+    const name = fill(state.texts.go_there, { entry, number: cell.text });
+    return { ...cell, name, className: [cell.className, "labs-read"].filter(Boolean).join(" ") };
+  };
+  return { ...gridSpec(state, step, leading, look, ids), cell: SOURCE_SHARE * step.cell };
 }
 
 /** The shown matrix of the current step, in the form of a source. */
@@ -287,12 +293,19 @@ export function stepSentence(state) {
   const sources = Object.entries(current.reads).map(([name, key]) => {
     return state.steps[state.places.get(key)].layer === current.layer ? name : shortKey(state, key);
   });
-  return fill(current.phase === "forward" ? texts.step_forward : texts.step_backward, {
-    number: walkPosition(state) + 1,
-    all: walk.length,
-    by: current.by,
-    sources: sources.join(", "),
-  });
+  const pass = current.phase === "forward" ? texts.forward : texts.backward;
+  const number = walkPosition(state) + 1;
+  const template = sources.length > 0 ? texts.step_from : texts.step_alone;
+  return fill(template, { number, all: walk.length, pass, by: current.by, sources: sources.join(", ") });
+}
+
+/** What the reader picks an index of in vain, by the name of the model's value: why, or null where it matters. */
+export function idleChoices({ current, texts, words }) {
+  const why = (axis) => {
+    const known = current.axes.includes(axis);
+    return known ? null : fill(texts.no_axis, { name: current.name, axis: words[`axis_${axis}`] });
+  };
+  return Object.fromEntries(Object.entries(PICKED).map(([axis, name]) => [name, why(axis)]));
 }
 
 /** A key without its layer, where there is only one. */
@@ -304,22 +317,28 @@ export function shortKey({ layers }, key) {
 
 /**
  * How the selected entry comes about: { symbols, placed, filled, result, exact, remarks }, all texts but `remarks`,
- * a list of sentences; `filled` and `exact` are empty where they would only say the result again.  Null for what is
- * given.
+ * a list of sentences.  Nothing is said twice: `filled` and `exact` are empty where they would only repeat what
+ * stands before or after them, and where the indices in their places are the result, `placed` is the name alone.
+ * What is given is just named, with its number.
  */
 export function entryFormula(state) {
   const { current, entry, texts } = state;
-  if (current.formula === null) return null;
+  const name = entryName(current.name, entry);
+  const value = numberAt(state, current, entry);
+  const number = shortNumber(value);
+  const exact = number === longNumber(value) ? "" : fill(texts.exactly, { value: longNumber(value) });
+  const result = `= ${number}`;
+  if (current.formula === null) return { symbols: "", placed: name, filled: "", result, exact, remarks: [] };
   const scope = scopeOf(state, current);
   const index = lettersOf(current, entry);
-  const value = numberAt(state, current, entry);
+  const placed = placedText(current.formula, scope, index);
   const filled = filledText(current.formula, scope, index, shortNumber);
   return {
     symbols: `${entryName(current.name, current.axes)} = ${symbolText(current.formula, texts)}`,
-    placed: `${entryName(current.name, entry)} = ${placedText(current.formula, scope, index)}`,
-    filled: filled === shortNumber(value) ? "" : `= ${filled}`,
-    result: `= ${shortNumber(value)}`,
-    exact: shortNumber(value) === longNumber(value) ? "" : fill(texts.exactly, { value: longNumber(value) }),
+    placed: placed === number ? name : `${name} = ${placed}`,
+    filled: filled === number || filled === placed ? "" : `= ${filled}`,
+    result,
+    exact,
     remarks: [
       ...lookUpRemarks(state, scope, index),
       ...conditionRemarks(state, scope, index),
@@ -336,12 +355,20 @@ function lookUpRemarks({ current, texts }, scope, index) {
   });
 }
 
-/** Which branches a formula takes. */
+/** Which branches a formula takes, and the entries that decide it. */
 function conditionRemarks({ current, texts }, scope, index) {
-  return conditionsOf(current.formula, scope, index).map((tree) => {
-    const condition = placedText(tree, scope, index);
-    return fill(formulaValue(tree, scope, index) ? texts.condition_holds : texts.condition_fails, { condition });
+  return conditionsOf(current.formula, scope, index).flatMap((tree) => {
+    const reads = formulaReads(tree, scope, index).map(({ name, index: place }) => {
+      return fill(texts.looked_up, { entry: entryName(name, place), value: scope.at(name, place) });
+    });
+    return [...reads, fill(texts.condition, { condition: placedText(truth(tree, scope, index), scope, index) })];
   });
+}
+
+/** The condition as it is true for the entry: one that does not hold, turned round. */
+function truth(tree, scope, index) {
+  const [sign, ...sides] = tree;
+  return formulaValue(tree, scope, index) ? tree : [{ "==": "!=", "<=": ">" }[sign], ...sides];
 }
 
 /** What the printed numbers give, if that is not quite the number. */
@@ -388,10 +415,16 @@ export function termsOfEntry(state) {
       cell(value, n === chosen ? "labs-chosen-number" : null),
       ...(running ? [cell(running[n], n === terms.length - 1 ? "labs-chosen-number" : null)] : []),
     ]),
-    cell: 4.25,
-    header: Math.max(header, 0.5 + 0.45 * Math.max(0, ...labels.map((label) => label.length))),
+    header: Math.max(header, widthOf(labels)),
   };
+  const heads = table.columns.map(({ label }) => label);
+  table.cell = widthOf([...heads, ...table.cells.flat().map(({ text: number }) => number)]);
   return { title, table, result: termsSentence(state, found, whole, total) };
+}
+
+/** The width in rem of a column of the terms with room for the longest text. */
+function widthOf(texts) {
+  return 0.5 + 0.45 * Math.max(4, ...texts.map((text) => text.length));
 }
 
 function runningTotals(terms) {
@@ -410,14 +443,21 @@ function termsSentence({ texts }, { kind, terms }, whole, total) {
 
 /** All that is shown of the entry, as text to copy. */
 export function entryText(state) {
-  const { current, entry } = state;
+  const { current, entry, texts } = state;
   const lines = [entrySentence(state, current, entry)];
-  const formula = entryFormula(state);
-  if (formula === null) return [...lines, state.texts.given].join("\n");
-  const result = [formula.result, formula.exact].filter(Boolean).join(" ");
-  lines.push("", formula.symbols, formula.placed, ...[formula.filled, result].filter(Boolean), ...formula.remarks);
+  if (current.formula === null) return [...lines, texts.given].join("\n");
+  const { symbols, placed, filled, result, exact, remarks } = entryFormula(state);
+  const formulas = [symbols, placed].map((text) => inLine(text, texts));
+  lines.push("", ...formulas, ...[filled, [result, exact].filter(Boolean).join(" ")].filter(Boolean), ...remarks);
   const terms = termsOfEntry(state);
   return (terms === null ? lines : [...lines, "", tableText(terms), terms.result]).join("\n");
+}
+
+/** A formula where nothing can be set low: `Σ over b,t where ids[b,t] = v: dx[b,t,2]`. */
+function inLine(formula, texts) {
+  return formula.replace(/_\(([^():]*)(?:: ([^()]*))?\)/g, (_, variables, condition) =>
+    condition === undefined ? fill(texts.over, { variables }) : fill(texts.over_where, { variables, condition }),
+  );
 }
 
 function tableText({ title, table }) {

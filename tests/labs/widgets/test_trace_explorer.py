@@ -255,8 +255,8 @@ def test_every_step_shows_the_librarys_numbers(show, widget, width, record_prope
     """Walk from the first step to the last; how long each takes to draw is recorded, not judged."""
     page = show(widget, width=width)
     page.evaluate(FRAMES)
-    page.get_by_role("group", name="batch").get_by_role("radio", name="1").check()
-    page.get_by_role("group", name="head").get_by_role("radio", name="1").check()
+    at(page, "trace=q,b1,h1")  # the choices are kept
+    at(page, "trace=x")
     times = []
     for number, step in enumerate(COMPUTED, start=1):
         expect(page.locator(".labs-slider-number")).to_have_text(f"{number} of {len(COMPUTED)}")
@@ -362,6 +362,7 @@ def test_what_is_given(show, widget):
     page = show(widget)
     stop(page, "wq").click()
     expect(page.locator(".labs-about")).to_have_text("Given, not computed.")
+    expect(page.locator(".labs-entry")).not_to_contain_text("Given")  # once is enough
     assert numbers(page) == shown(value("wq"))
     for part in (".labs-heading", ".labs-origin", ".labs-terms"):
         expect(page.locator(part)).to_be_hidden()
@@ -375,7 +376,7 @@ def test_masked_entries_look_masked(show, widget):
     expect(cell(page, 1, 3)).to_have_class(re.compile("labs-masked"))
     cell(page, 1, 3).click()
     expect(page.locator(".labs-result")).to_have_text("= -inf")
-    expect(page.locator(".labs-remarks")).to_have_text("3 ≤ 1 does not hold.")
+    expect(page.locator(".labs-remarks")).to_have_text("Here 3 > 1.")
 
 
 def test_a_token_that_is_never_an_input(show, widget):
@@ -384,6 +385,115 @@ def test_a_token_that_is_never_an_input(show, widget):
     expect(page.locator(".labs-result")).to_have_text("= 0")
     expect(page.locator(".labs-terms-result")).to_have_text("No term takes part: the sum is exactly 0.")
     expect(page.locator(".labs-source-tensor")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("hash_", "terms"),
+    [
+        ("trace=angle,3,1", 0),
+        ("trace=masked,b0,h0,1,3", 0),
+        ("trace=dembedding,4,1", 1),  # d is never an input: a sum without terms
+        ("trace=attn_norm,3", 0),
+    ],
+)
+def test_where_nothing_was_read_nothing_can_be_followed(show, widget, hash_, terms):
+    page = show(widget)
+    at(page, "trace=scores,b0,h0,3,2")
+    expect(page.get_by_text("Choose an outlined number to go there.")).to_be_visible()
+    at(page, hash_)
+    expect(page.locator(".labs-heading")).to_be_hidden()
+    expect(page.locator(".labs-terms:visible")).to_have_count(terms)
+
+
+def test_variables_of_a_maximum_are_set_low(show, widget):
+    page = show(widget)
+    at(page, "trace=logit_max,b0,3")
+    expect(page.locator(".labs-symbols")).to_have_text("logit_max[b,t] = maxv logits[b,t,v]")
+    expect(page.locator(".labs-symbols sub")).to_have_text("v")
+    expect(page.locator(".labs-symbols span").first).to_have_text("logit_max")  # in its colour
+
+
+# ---- quicker than the page is drawn ----
+
+#: Click the elements that the selectors find, all before anything is drawn anew.
+AT_ONCE = """selectors => {
+  for (const selector of selectors) [...document.querySelectorAll(selector)].at(-1).click();
+}"""
+
+
+def test_a_number_clicked_before_the_new_tensor_is_drawn(show, widget):
+    page = show(widget)
+    at(page, "trace=surprises,b0,1")
+    loss = ".labs-stop[title='loss ()']"
+    page.evaluate(AT_ONCE, [loss, ".labs-matrix td.labs-cell"])
+    expect(page.locator(".labs-status")).to_contain_text("surprises[0,4] = ")
+    expect(page.locator(".labs-title")).to_have_text("surprises [2,5] (B,T)")
+
+
+def test_a_source_clicked_before_the_new_tensor_is_drawn(show, widget):
+    page = show(widget)
+    at(page, "trace=surprises,b0,1")
+    page.evaluate(AT_ONCE, [".labs-stop[title='loss ()']", ".labs-origin td.labs-read"])
+    expect(page.locator(".labs-title")).to_have_text("log_chances [2,5,9] (B,T,V)")
+    page.get_by_role("button", name="return").click()
+    expect(page.locator(".labs-title")).to_have_text("surprises [2,5] (B,T)")
+
+
+def test_return_twice_before_anything_is_drawn(show, widget):
+    page = show(widget)
+    at(page, "trace=scores,b0,h0,3,2")
+    page.get_by_role("grid", name="k_rot[0,0]").locator(".labs-read").first.click()
+    expect(page.locator(".labs-title")).to_have_text("k_rot [2,2,5,4] (B,H,T,dh)")
+    back = ".labs-actions button:first-child"
+    page.evaluate(AT_ONCE, [back, back])
+    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
+
+
+def test_beyond_the_last_step_before_anything_is_drawn(show, widget):
+    page = show(widget)
+    at(page, "trace=dx")
+    on = ".labs-walk button:nth-of-type(2)"
+    page.evaluate(AT_ONCE, [on, on])
+    expect(page.locator(".labs-title")).to_have_text("dembedding [9,8] (V,D)")
+
+
+def test_keys_quicker_than_the_drawing(show, widget):
+    page = show(widget)
+    cell(page, 4, 1).click()
+    page.evaluate("""() => {
+      for (const key of ["ArrowRight", "ArrowLeft"])
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    }""")
+    page.evaluate(
+        "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+    )
+    expect(cell(page, 4, 1)).to_be_focused()
+    expect(cell(page, 4, 1)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_resting_pointer_does_not_name_another_number(show, widget):
+    page = show(widget)
+    at(page, "trace=dw1,3,9")
+    source = page.get_by_role("grid", name="n[0]").locator(".labs-read").nth(2)
+    source.scroll_into_view_if_needed()
+    source.hover()
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.locator(".labs-title")).to_have_text("n [2,5,8] (B,T,D)")
+    page.wait_for_timeout(300)  # the browser looks again what is below the pointer
+    expect(page.locator(".labs-status")).to_contain_text("n[0,2,3] = ")
+    cell(page, 1, 1).hover()
+    expect(page.locator(".labs-status")).to_contain_text("n[0,1,1] = ")
+
+
+def test_what_was_not_read_does_not_answer(show, widget):
+    page = show(widget)
+    at(page, "trace=scores,b0,h0,3,2")
+    source = page.get_by_role("grid", name="q_rot[0,0]")
+    source.locator(".labs-read").first.hover()
+    expect(page.locator(".labs-status")).to_contain_text("q_rot[0,0,3,0] = ")
+    source.locator("tbody td.labs-absent").first.hover()
+    expect(page.locator(".labs-status")).to_contain_text("scores[0,0,3,2] = ")
 
 
 # ---- keyboard and touch ----
@@ -448,6 +558,30 @@ def test_map_by_keyboard(show, widget):
     expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
 
 
+def test_map_by_keyboard_from_row_to_row(show, widget):
+    page = show(widget)
+    rows = (
+        """() => [...document.querySelectorAll('.labs-map button')].map(n => n.getBoundingClientRect().top)"""
+    )
+    for name, keys in (("x", "ArrowDown"), ("loss", "ArrowUp")):
+        stop(page, name).focus()
+        tops = sorted(set(page.evaluate(rows)), reverse=keys == "ArrowUp")
+        assert len(tops) > 8
+        for top in tops[tops.index(stop(page, name).bounding_box()["y"]) + 1 :]:
+            page.keyboard.press(keys)
+            assert page.evaluate("document.activeElement.getBoundingClientRect().top") == top
+        page.keyboard.press(keys)  # there is nothing behind it
+    # from the end of the backward map to dscores in a few presses
+    stop(page, "dscores").or_(page.get_by_role("radio", name="backward")).first.check()
+    stop(page, "dlogits").focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowUp")
+        if page.evaluate("document.activeElement.closest('.labs-part').innerText").startswith("attention"):
+            break
+    else:
+        raise AssertionError("no way to the attention")
+
+
 def test_parts_lead_to_their_first_step(show, widget):
     page = show(widget)
     page.get_by_role("button", name="SwiGLU").click()
@@ -492,6 +626,34 @@ def test_wide_matrices_are_scrolled_to_what_matters(show, widget):
     at(page, "trace=u,b0,4,0")
     expect(cell(page, 4, 0)).to_have_attribute("aria-selected", "true")
     assert cell(page, 4, 0).bounding_box()["x"] >= main_grid(page).locator("xpath=..").bounding_box()["x"]
+
+
+def test_row_headers_stay_in_sight(show, widget):
+    page = show(widget, width=360)
+    at(page, "trace=u,b0,4,15")
+    for grid in (main_grid(page), page.get_by_role("grid", name="w1", exact=True)):
+        box = grid.locator("xpath=..")
+        assert box.evaluate("node => node.scrollLeft") > 100
+        head = grid.locator("tbody th").nth(4)
+        assert head.bounding_box()["x"] == pytest.approx(box.bounding_box()["x"], abs=1)
+        on_top = """node => {
+          const { x, y } = node.getBoundingClientRect();
+          return node.contains(document.elementFromPoint(x + 5, y + 5));
+        }"""
+        head.scroll_into_view_if_needed()
+        assert head.evaluate(on_top)
+    at(page, "trace=u,b0,4,3")  # not behind the headers
+    edge = main_grid(page).locator("tbody th").first.bounding_box()
+    assert cell(page, 4, 3).bounding_box()["x"] >= edge["x"] + edge["width"] - 1
+
+
+def test_wide_pages_show_the_whole_matrix(show, widget):
+    page = show(widget)
+    cut = """[...document.querySelectorAll('.labs-grid-box')]
+      .filter(n => n.scrollWidth > n.clientWidth).map(n => n.innerText)"""
+    for step in TRACED.steps:
+        at(page, f"trace={step.key.removeprefix('blocks.0.')}")
+        assert page.evaluate(cut) == [], step.key
 
 
 # ---- forward only, and several layers ----
@@ -579,9 +741,10 @@ def test_an_address_opens_an_entry(show, widget):
     fresh(page, "trace=dscores,b0,h1,3,2")
     expect(page.locator(".labs-title").nth(1)).to_have_text("dscores [2,2,5,5] (B,H,T,T)")
     expect(page.locator(".labs-trace-explorer .labs-status")).to_contain_text("dscores[0,1,3,2] = ")
-    top = page.locator(".labs-trace-explorer").bounding_box()["y"]
-    assert 0 <= top < 100
+    top = page.locator(".labs-trace-explorer .labs-head").bounding_box()["y"]
+    assert 64 <= top < 100  # below the bar of the book
     fresh(page, "trace=scores,b1,h1")
+    assert 64 <= page.locator(".labs-trace-explorer").bounding_box()["y"] < 100  # the map too
     expect(page.locator(".labs-trace-explorer .labs-status")).to_contain_text("scores[1,1,4,1] = ")
 
 
@@ -609,6 +772,73 @@ def test_a_wrong_address_is_said_and_changes_nothing(show, widget, wrong):
     expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
     page.get_by_role("button", name="one step on").click()
     expect(page.locator(".labs-note")).to_have_text("")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_long_wrong_address(show, widget, width):
+    page = show(widget, width=width)
+    fresh(page, "trace=" + 50_000 * "x")
+    expect(page.locator(".labs-note")).to_contain_text("xxx…”, which is not here.")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert len(page.locator(".labs-note").inner_text()) < 130
+    expect(page.locator(".labs-note")).to_be_in_viewport()
+
+
+def test_what_is_followed_comes_into_sight(show, widget):
+    page = show(widget, height=500)
+    at(page, "trace=dw1,3,9")
+    source = page.get_by_role("grid", name="du[1]").locator(".labs-read").last
+    source.scroll_into_view_if_needed()
+    source.click()
+    expect(page.locator(".labs-title")).to_have_text("du [2,5,16] (B,T,F)")
+    expect(cell(page, 4, 9)).to_be_focused()
+    head = page.locator(".labs-head").bounding_box()
+    assert 64 <= head["y"] <= 500 - head["height"]
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.get_by_role("button", name="return").focus()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.keyboard.press("Enter")
+    expect(page.locator(".labs-title")).to_have_text("dw1 [8,16] (D,F)")
+    head = page.locator(".labs-head").bounding_box()
+    assert 64 <= head["y"] <= 500 - head["height"]
+
+
+def test_what_is_in_sight_stays_where_it_is(show, widget):
+    page = show(widget, height=1600)
+    at(page, "trace=scores,b0,h0,3,2")
+    page.evaluate("() => { document.body.style.paddingBottom = '1000px'; scrollTo(0, 40); }")
+    page.get_by_role("grid", name="q_rot[0,0]").locator(".labs-read").first.click()
+    expect(page.locator(".labs-title")).to_have_text("q_rot [2,2,5,4] (B,H,T,dh)")
+    assert page.evaluate("scrollY") == 40
+
+
+def test_choices_that_change_nothing_are_off(show, widget):
+    page = show(widget)
+    batch, head = (page.get_by_role("group", name=name) for name in ("batch", "head"))
+    one = head.get_by_role("radio", name="1")
+    expect(batch.get_by_role("radio", name="1")).to_be_enabled()
+    expect(one).to_be_disabled()
+    expect(head).to_have_attribute("title", "x is the same for every head")
+    stop(page, "scores").click()
+    expect(one).to_be_enabled()
+    assert head.get_attribute("title") is None
+    one.check()
+    stop(page, "wo").click()
+    expect(batch.get_by_role("radio", name="1")).to_be_disabled()
+    expect(one).to_be_disabled()
+    expect(one).to_be_checked()  # kept
+    stop(page, "p").click()
+    expect(page.locator(".labs-status")).to_contain_text("p[0,1,")
+
+
+def test_outlined_numbers_have_names(show, widget):
+    page = show(widget)
+    at(page, "trace=o,b0,h1,3,2")
+    weight = f"{value('p')[0, 1, 3, 0]:.2f}"
+    expect(page.get_by_role("gridcell", name=f"p[0,1,3,0] = {weight}, go there")).to_have_text(weight)
+    expect(page.get_by_role("button", name="attn_inv_rms (B,T), computed already")).to_have_text(
+        re.compile("^inv_rms")
+    )
 
 
 def test_other_anchors_keep_working(show, widget):
@@ -692,9 +922,10 @@ def test_axe_finds_nothing(show, widget, theme, width):
 def test_text_fits_into_its_place(show, widget):
     page = show(widget)
     texts = (
-        "[...document.querySelectorAll('.labs-cell, .labs-stop, .labs-part-name, .labs-numbers :is(td, th)')]"
+        "[...document.querySelectorAll("
+        "'.labs-cell, .labs-corner, .labs-stop, .labs-part-name, .labs-numbers :is(td, th)')]"
     )
-    for hash_ in ("trace=u,b0,4,3", "trace=dwq,2,5", "trace=dz,b0,3,2", "trace=dffn_norm,2"):
+    for hash_ in ("trace=u,b0,4,3", "trace=dwq,2,5", "trace=dz,b0,3,2", "trace=dffn_norm,2", "trace=dw1,3,9"):
         at(page, hash_)
         too_wide = f"{texts}.filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.textContent)"
         assert page.evaluate(too_wide) == [], hash_
@@ -728,6 +959,24 @@ def test_print_keeps_the_picture(show, widget):
     expect(page.locator(".labs-map")).to_be_visible()
     expect(page.locator(".labs-read").first).to_have_css("outline-style", "solid")
     expect(cell(page, 3, 2)).to_have_css("outline-style", "solid")
+    expect(page.locator(".labs-hint")).to_be_hidden()
+    expect(page.locator(".labs-heading")).to_be_visible()
+
+
+def test_print_loses_no_column_and_no_term(show, widget):
+    page = show(widget, width=650)
+    at(page, "trace=dw2,3,2")
+    page.emulate_media(media="print")
+    for box in page.locator(".labs-grid-box").all():
+        assert box.evaluate("n => [getComputedStyle(n).overflow, getComputedStyle(n).maxHeight]") == [
+            "visible",
+            "none",
+        ]
+    for grid in page.locator(".labs-origin .labs-grid").all():
+        right = grid.bounding_box()["x"] + grid.bounding_box()["width"]
+        assert right <= 650, grid.get_attribute("aria-label")
+    read = page.locator(".labs-read").first
+    assert read.evaluate("n => n.scrollWidth <= n.clientWidth + 1")
 
 
 def test_cleanup_leaves_nothing(show, widget):

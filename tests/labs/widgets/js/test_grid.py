@@ -13,9 +13,9 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>grid</titl
 const url = URL.createObjectURL(new Blob([{script}], {{ type: "text/javascript" }}));
 const {{ tensorGrid }} = await import(url);
 self.heard = [];
-const handlers = {{ point() {{}}, select: (id) => self.heard.push(id) }};
+self.handlers = {{ point() {{}}, select: (id) => self.heard.push(id) }};
 self.spec = {spec};
-self.grid = tensorGrid(document.getElementById("place"), self.spec, handlers);
+self.grid = tensorGrid(document.getElementById("place"), self.spec, self.handlers);
 document.body.dataset.ready = "";
 </script>
 """
@@ -109,6 +109,52 @@ def test_update_may_change_the_shape(page):
     page.evaluate("grid.update({ ...spec, rows: spec.rows.slice(0, 1), cells: spec.cells.slice(0, 1) })")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody td")).to_have_text(["0,0", "", "0,2", "0,3"])
+
+
+def test_revealing_what_is_not_there_does_nothing(page):
+    page.evaluate("grid.reveal(99)")
+    page.evaluate("grid.reveal(1)")  # absent
+
+
+def test_name_is_said_instead_of_the_text(page):
+    page.evaluate("""() => {
+      const cells = structuredClone(spec.cells);
+      cells[0][0].name = "P[0,0], go there";
+      grid.update({ ...spec, cells });
+    }""")
+    expect(page.get_by_role("gridcell", name="P[0,0], go there", exact=True)).to_have_text("0,0")
+    page.evaluate("grid.update(spec)")
+    assert cell(page, 0, 0).get_attribute("aria-label") is None
+
+
+def test_a_resting_pointer_points_at_nothing_new(page):
+    page.evaluate("() => { handlers.point = (id) => heard.push(id); }")
+    cell(page, 1, 1).hover()
+    page.wait_for_function("heard.length > 0")
+    page.evaluate("""() => {
+      heard.length = 0;
+      const rows = spec.rows.map((row) => ({ ...row, label: "new" }));
+      grid.update({ ...spec, label: "Q", rows });
+    }""")
+    page.wait_for_timeout(300)  # the browser looks again what is below the pointer
+    assert page.evaluate("heard") == []
+    box = cell(page, 1, 1).bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.wait_for_function("heard.includes(5)")
+
+
+def test_what_was_pointed_at_is_not_told_of_a_new_picture(page):
+    page.evaluate("() => { handlers.point = (id) => heard.push(id); }")
+    page.evaluate("""() => {
+      document.querySelector("tbody td").dispatchEvent(new PointerEvent("pointermove", { bubbles: true }));
+      grid.update({ ...spec, label: "Q" });
+    }""")
+    page.evaluate(
+        "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+    )
+    assert page.evaluate("heard") == []
+    cell(page, 1, 1).hover()
+    page.wait_for_function("heard.includes(5)")
 
 
 def test_destroy_takes_everything_away(page):

@@ -55,6 +55,18 @@ def test_other_addresses_are_not_ours(call, fragment):
     assert call("readAddress", fragment, STEPS) is None
 
 
+def test_a_long_wrong_address_is_cut(call):
+    found = call("readAddress", "#trace=" + 50_000 * "x", STEPS)
+    assert found == {"wrong": 59 * "x" + "…"}
+    assert call("readAddress", "#trace=" + 60 * "\N{GRINNING FACE}", STEPS) == {
+        "wrong": 60 * "\N{GRINNING FACE}"
+    }
+    assert (
+        call("readAddress", "#trace=" + 61 * "\N{GRINNING FACE}", STEPS)["wrong"]
+        == 59 * "\N{GRINNING FACE}" + "…"
+    )
+
+
 @pytest.mark.parametrize(
     "asked",
     [

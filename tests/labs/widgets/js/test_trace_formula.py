@@ -183,8 +183,8 @@ WRITTEN = [
     (
         "q[b, i, 0] if j <= i else -inf",
         {"b": 0, "i": 0, "j": 1},
-        "q[b,i,0] if j ≤ i, else -∞",
-        "-∞",
+        "q[b,i,0] if j ≤ i, else -inf",
+        "-inf",
         "-inf",
     ),
     ("z[ids[b], j]", {"b": 1, "j": 0}, "z[ids[b],j]", "z[1,0]", "-7"),

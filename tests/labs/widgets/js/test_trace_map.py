@@ -101,6 +101,35 @@ def test_how_stops_look(at):
     assert look(at, "dq_rot", "dk_rot", "k_rot") == {"underSource"}
 
 
+@pytest.mark.parametrize(
+    ("name", "stop", "under", "label"),
+    [
+        ("x", "attn_inv_rms", None, "attn_inv_rms (B,T)"),
+        ("z", "attn_inv_rms", None, "attn_inv_rms (B,T), computed already"),
+        ("scores", "scores", None, "scores (B,H,T,T), current"),
+        ("scores", "q_rot", None, "q_rot (B,H,T,dh), read by the current one, computed already"),
+        (
+            "dscores",
+            "dp",
+            "p",
+            "dp (B,H,T,T), read by the current one, p is read by the current one, computed already",
+        ),
+        ("x", "loss", None, "loss"),
+    ],
+)
+def test_stops_have_full_names(at, name, stop, under, label):
+    found = {"place": STEPS[stop], "under": None if under is None else STEPS[under]}
+    assert at(name, "(state, stop) => stopLabel(state, stop, stopLook(state, stop))", found) == label
+
+
+def test_no_two_stops_of_a_pass_have_one_name(at):
+    labels = """(state) => mapLanes(state).flatMap(({ parts }) => parts).flatMap(({ stops }) => stops)
+      .map((stop) => stopLabel(state, stop, {}))"""
+    for name in ("x", "dscores"):
+        found = at(name, labels)
+        assert len(set(found)) == len(found)
+
+
 def test_names_within_their_part(at):
     name = "(state, place) => mapName(state.steps[place])"
     for step, shown in {

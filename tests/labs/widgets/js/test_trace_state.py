@@ -95,6 +95,21 @@ def test_the_entry_keeps_its_place(at):
     assert at("scores", "valuesAt", place("loss"), **here)["selected"] == 0
 
 
+def test_an_entry_that_is_not_there_is_not_selected(at):
+    """Where there is no kernel, or before it answers, `selected` may belong to another tensor."""
+    assert at("loss", "(state) => [state.selected, state.entry]", selected=30) == [0, []]
+    assert at("surprises", "(state) => state.entry", selected=5) == [0, 4]
+
+
+def test_choices_that_change_nothing(at):
+    assert at("scores", "idleChoices") == {"batch": None, "head": None}
+    assert at("x", "idleChoices") == {"batch": None, "head": "x is the same for every head"}
+    assert at("dw1", "idleChoices") == {
+        "batch": "dw1 is the same for every batch",
+        "head": "dw1 is the same for every head",
+    }
+
+
 def test_to_an_entry(at):
     found = at("dwq", "valuesAtEntry", place("dq"), [1, 0, 3, 2])
     assert found == {"step": place("dq"), "layer": 0, "batch": 1, "head": 0, "selected": 3 * 4 + 2}
@@ -201,7 +216,7 @@ def read_cells(source):
         (r, c)
         for r, row in enumerate(source["spec"]["cells"])
         for c, cell in enumerate(row)
-        if "disabled" not in cell
+        if cell is not None
     }
 
 
@@ -247,17 +262,30 @@ def test_sources_of_a_weight_gradient(at):
     assert list(found) == ["z[0]", "z[1]", "dq[0,1]", "dq[1,1]"]  # as the formula names them
 
 
-def test_what_was_not_read_has_no_number(at):
+def test_what_was_not_read_is_no_cell(at):
     source = at("scores", "sourcesOf", selected=17)[0]
-    unread = source["spec"]["cells"][0][0]
-    assert (unread["text"], unread["disabled"]) == ("", True)
+    assert source["spec"]["cells"][0][0] is None
+    value = f"{TRACED['blocks.0.q_rot'].value[0, 0, 3, 1]:.2f}"
+    assert source["spec"]["cells"][3][1]["name"] == f"q_rot[0,0,3,1] = {value}, go there"
     assert source["spec"]["cells"][3][1]["text"] == f"{TRACED['blocks.0.q_rot'].value[0, 0, 3, 1]:.2f}"
     assert at("scores", "cellIndex", source, 3 * 4 + 1) == [0, 0, 3, 1]
 
 
+def test_arrow_keys_reach_all_that_was_read(at):
+    """They go along a row or a column: what is read in one matrix is all of some rows in some columns."""
+    for step in TRACED.steps:
+        for cells in sources(at, step.key).values():
+            rows, columns = ({cell[axis] for cell in cells} for axis in (0, 1))
+            assert cells == {(row, column) for row in rows for column in columns}, step.key
+
+
 def test_given_has_no_sources(at):
     assert at("wq", "sourcesOf") == []
-    assert at("wq", "entryFormula") is None
+    shown = f"= {TRACED['blocks.0.wq'].value[0, 1]:.4f}"
+    found = at("wq", "entryFormula", selected=1)
+    assert (found["symbols"], found["placed"], found["filled"]) == ("", "wq[0,1]", "")
+    assert shown.startswith(found["result"])
+    assert found["remarks"] == []
     assert at("wq", "termsOfEntry") is None
 
 
@@ -276,6 +304,9 @@ def test_sentences(at):
     )
     assert at("dscores", "stepSentence").startswith("Step 69 of 86, backward: ops.softmax_backward")
     assert at("wq", "stepSentence") == "Given, not computed."
+    assert at("angle", "stepSentence") == (
+        "Step 8 of 86, forward: model.rope computes it from its indices alone."
+    )
     # a tensor of another layer is named with its layer
     assert at("blocks.1.scores", "stepSentence", model="deep", layer=1).endswith("from q_rot, k_rot.")
     assert at("blocks.1.x", "stepSentence", model="deep", layer=1).endswith("from blocks.0.y.")
@@ -304,12 +335,16 @@ def test_formula_of_a_score(at):
 
 
 def test_remarks(at):
-    assert at("masked", "entryFormula", selected=1 * 5 + 3)["remarks"] == ["3 ≤ 1 does not hold."]
-    assert at("masked", "entryFormula", selected=3 * 5 + 1)["remarks"] == ["1 ≤ 3 holds."]
-    assert at("q_rot", "entryFormula", selected=4 * 4 + 3)["remarks"][0] == "3 mod 2 = 0 does not hold."
+    assert at("masked", "entryFormula", selected=1 * 5 + 3)["remarks"] == ["Here 3 > 1."]
+    assert at("masked", "entryFormula", selected=3 * 5 + 1)["remarks"] == ["Here 1 ≤ 3."]
+    assert at("q_rot", "entryFormula", selected=4 * 4 + 3)["remarks"][0] == "Here 3 mod 2 ≠ 0."
     target = tiny.TARGET_IDS[0, 4]
     found = at("dlogits", "entryFormula", selected=4 * 9 + int(target))
-    assert f"{target} = targets[0,4] holds." in found["remarks"]
+    said = [f"targets[0,4] is {target}.", f"Here {target} = targets[0,4]."]
+    assert found["remarks"][:2] == said
+    assert target != 1
+    found = at("dlogits", "entryFormula", selected=4 * 9 + 1)
+    assert found["remarks"][:2] == [f"targets[0,4] is {target}.", "Here 1 ≠ targets[0,4]."]
     n = tiny.VOCABULARY.index("n")
     found = at("x", "entryFormula", selected=4 * 8 + 1)
     assert found["remarks"] == [f"ids[0,4] is {n}."]
@@ -317,12 +352,35 @@ def test_remarks(at):
     assert found["filled"] == found["exact"] == ""  # they would only repeat the result
 
 
+def test_nothing_is_said_twice(at):
+    """No line of a formula repeats another, for any entry."""
+    every = """(state) => indices(state.current.shape).flatMap((index) => {
+      const shown = traceState(globalThis.trace, { ...state, ...valuesAtEntry(state, state.step, index) });
+      const { symbols, placed, filled, result, exact, remarks } = entryFormula(shown);
+      const right = (text) => text.replace(/^[^=]*(= |$)/, "");
+      const said = [symbols, placed, filled, result].map(right).concat(exact, remarks).filter(Boolean);
+      return new Set(said).size === said.length ? [] : [[index, said]];
+    })"""
+    for step in TRACED.steps:
+        assert at(step.key, every) == [], step.key
+
+
+def test_formula_without_sources(at):
+    found = at("angle", "entryFormula", selected=3 * 2 + 1)
+    assert found["placed"] == "angle[3,1] = 3 · 10000^((-2) · 1 / 4)"
+    assert (found["filled"], found["result"]) == ("", "= 0.03")
+    found = at("masked", "entryFormula", selected=1 * 5 + 3)
+    assert found["placed"] == "masked[0,0,1,3]"
+    assert (found["filled"], found["result"], found["exact"]) == ("", "= -inf", "")
+
+
 def test_what_is_printed_gives_the_number_or_it_is_said(at, arithmetic):
     """For every entry: calculate with the digits that are printed, as a reader would."""
     every = """(state) => indices(state.current.shape).map((index) => {
       const shown = traceState(globalThis.trace, { ...state, ...valuesAtEntry(state, state.step, index) });
-      const { filled, result, remarks } = entryFormula(shown);
-      return [filled || result, result, remarks];
+      const { filled, placed, result, remarks } = entryFormula(shown);
+      const numbers = /^[^=]* = [^[]*$/.test(placed) ? placed.replace(/^[^=]*/, "") : result;
+      return [filled || numbers, result, remarks];
     })"""
     said = "The printed numbers are rounded: calculating with them gives {} instead of {}."
     told = 0
@@ -378,6 +436,13 @@ def test_terms_whose_printed_digits_do_not_add_up(at):
     )
 
 
+def test_terms_have_room_for_their_numbers(at):
+    found = at("dw1", "termsOfEntry", selected=3 * 16 + 9)["table"]
+    longest = max(len(cell["text"]) for row in found["cells"] for cell in row)
+    assert longest >= 10
+    assert found["cell"] >= 0.42 * longest
+
+
 def test_three_shares_of_a_gradient(at):
     found = at("dz", "termsOfEntry", selected=3 * 8 + 2)
     assert [row["label"] for row in found["table"]["rows"]] == [f"dz_{x}[0,3,2]" for x in "qkv"]
@@ -400,11 +465,20 @@ def test_no_terms(at):
     assert at("dembedding", "entryFormula", selected=d * 8 + 2)["result"] == "= 0"
 
 
+def test_text_to_copy_has_nothing_low(at):
+    lines = at("logit_max", "entryText").splitlines()
+    assert lines[2] == "logit_max[b,t] = max over v: logits[b,t,v]"
+    lines = at("dembedding", "entryText", selected=8).splitlines()
+    assert lines[2] == "dembedding[v,d] = Σ over b,t where ids[b,t] = v: dx[b,t,d]"
+
+
 def test_text_to_copy(at):
     lines = at("scores", "entryText", head=1, selected=17).splitlines()
     formula = at("scores", "entryFormula", head=1, selected=17)
     assert lines[0].startswith("scores[0,1,3,2] = 0.26313615")
-    assert lines[2:5] == [formula["symbols"], formula["placed"], formula["filled"]]
+    assert lines[2] == "scores[b,h,i,j] = (Σ over e: q_rot[b,h,i,e] · k_rot[b,h,j,e]) / √dh"
+    assert lines[3] == "scores[0,1,3,2] = (Σ over e: q_rot[0,1,3,e] · k_rot[0,1,2,e]) / √4"
+    assert lines[4] == formula["filled"]
     assert lines[5] == f"{formula['result']} {formula['exact']}"
     assert lines[8:10] == ["Terms of the sum (4)", "e\tq_rot\tk_rot\tterm\tso far"]
     assert len(lines) == 8 + 2 + 4 + 1
