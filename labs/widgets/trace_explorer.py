@@ -253,7 +253,10 @@ def _labels(ids: np.ndarray, letters: list[str]) -> dict[str, list[list[str]]]:
 
 
 #: Heights in rem, from css/trace_explorer.css, on wide and narrow pages: introduction, controls and map ...
-_ABOVE = {sizes.WIDE: 3.0 + 2.0 + 21.0 + 2.0 + 2.0 + 1.5, sizes.NARROW: 7.5 + 4.0 + 27.0 + 4.0 + 4.0 + 3.0}
+_ABOVE = {
+    sizes.WIDE: 3.0 + 2.0 + 21.0 + 2.0 + 2.0 + 1.5 + 1.5,
+    sizes.NARROW: 7.5 + 4.0 + 27.0 + 4.0 + 4.0 + 3.0 + 1.5,
+}
 #: ... the least height of matrix and formula, the formula alone, the title of the sources and of one source.
 _DETAIL, _FORMULA, _TITLES = 10.5, 9.0, 3.0
 _SOURCE_ROW = 1.5

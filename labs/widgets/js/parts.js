@@ -78,7 +78,8 @@ function setIdle(box, control, why) {
 
 /**
  * A choice of an index on each axis of a tensor { axes, shape, labels, words } that has more than one; the index
- * on axis a is the model's value `names[a]`.  Returns { update(values, why) }; `why` may say by name what cannot be chosen now.
+ * on axis a is the model's value `names[a]`.  Returns { update(values, why) }; `why` may hold, by name, why nothing
+ * can be chosen there now.
  */
 export function indexChoices(el, tensor, names, model) {
   const updates = names.flatMap((name, a) => {
@@ -127,8 +128,8 @@ export function slider(el, label, [least, most], slideTo) {
 }
 
 /**
- * A button that does something at once.  `act()` hears the reader.  Returns { update(possible) }: a button that can
- * do nothing now says so, and keeps the focus.
+ * A button that does something at once.  `act()` hears the reader.  Returns { update(possible, text) }: a button that
+ * can do nothing now says so, and keeps the focus; the text is the label unless it is given.
  */
 export function button(el, label, act) {
   const node = element("button", { type: "button", class: "labs-press" }, label);
@@ -137,7 +138,8 @@ export function button(el, label, act) {
   });
   el.append(node);
   return {
-    update(possible) {
+    update(possible, text = label) {
+      setText(node, text);
       setAttribute(node, "aria-disabled", possible ? null : true);
     },
   };

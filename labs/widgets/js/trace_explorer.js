@@ -4,7 +4,7 @@ import { linkAddress, readAddress, traceAddress } from "./trace_address.js";
 import { mapPhase, traceMap } from "./trace_map.js";
 import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./trace_state.js";
 import { cellIndex, currentMatrix, idleChoices, sourcesOf, stepSentence, termsOfEntry } from "./trace_state.js";
-import { readTrace, traceState } from "./trace_state.js";
+import { entryBefore, readersOf, readTrace, traceState } from "./trace_state.js";
 import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./trace_state.js";
 import { numberTable, tensorGrid, textTable } from "./grid.js";
 import { range } from "./numbers.js";
@@ -37,6 +37,7 @@ function frame({ texts }) {
     note: element("p", { class: "labs-note", role: "status" }),
     copied: element("textarea", { class: "labs-copied", readonly: "", hidden: "", "aria-label": texts.copy }),
     about: part("p", "labs-about"),
+    readers: part("p", "labs-readers"),
     detail: part("div", "labs-detail", matrix, entry),
     status: element("p", { class: "labs-status", role: "status" }),
     heading: part("p", "labs-heading", texts.sources, part("span", "labs-hint", texts.choose_source)),
@@ -119,6 +120,29 @@ function colored(state, text) {
     const role = Object.hasOwn(roles, piece) ? roles[piece] : undefined;
     return role === undefined ? piece : element("span", { style: `color:var(--labs-role-${role})` }, piece);
   });
+}
+
+/** Which steps read the current tensor; `go(place)` hears where the reader wants to go.  Returns { update(state) }. */
+function addReaders(el, go) {
+  let shown = "";
+  return {
+    update(state) {
+      const { name, places } = readersOf(state);
+      const wanted = `${name} ${places}`;
+      if (wanted === shown) return; // a button keeps the focus
+      shown = wanted;
+      const links = places.map((place) => {
+        const { key, role } = state.steps[place];
+        const attributes = { type: "button", class: "labs-link", translate: "no" };
+        const style = `color:var(--labs-role-${role})`;
+        const link = element("button", { ...attributes, style }, shortKey(state, key));
+        link.addEventListener("click", () => go(place));
+        return link;
+      });
+      const start = fill(state.texts.read_by, { name });
+      el.replaceChildren(...(links.length === 0 ? [] : [start, ...links.flatMap((link) => [" ", link])]));
+    },
+  };
 }
 
 /** The terms that add up to the selected entry.  Returns { update(state) }. */
@@ -272,7 +296,9 @@ function render({ model, el }) {
   };
 
   const controls = addControls(parts, state, model, { now, move });
-  const map = traceMap(parts.map, texts, (place) => move(valuesAt(now(), place)));
+  const go = (place) => move(valuesAt(now(), place));
+  const map = traceMap(parts.map, texts, go);
+  const readers = addReaders(parts.readers, go);
   const gridHandlers = {
     follow: true,
     point: (id) => (id < 0 ? point(null) : point(state.step, cellIndex(state, currentMatrix(state), id))),
@@ -324,12 +350,14 @@ function render({ model, el }) {
     controls.update(state);
     parts.title.replaceChildren(tensorTitle({ ...state.current, axes: sizeLetters(state.current) }));
     setText(parts.about, stepSentence(state));
+    readers.update(state);
     grid.update(spec);
     formula.update(state);
     terms.update(state);
     sources.update(state);
     parts.heading.hidden = parts.origin.querySelector(".labs-source-tensor") === null;
-    back.update(state.trail.length > 0);
+    const before = entryBefore(state);
+    back.update(before !== null, before === null ? texts.back : fill(texts.back_to, { entry: before }));
     parts.copied.hidden = true;
     text.update(textTable(spec));
     grid.reveal(state.selected);

@@ -50,10 +50,11 @@ export function mapLanes(state) {
   }));
 }
 
-/** The name of a step within its part, where "attn_unit" is just "unit", as "ffn_unit" is in another. */
-function mapName({ name, part }) {
-  const prefix = part.endsWith("_norm") ? part.replace("norm", "") : "";
-  return name.startsWith(prefix) ? name.slice(prefix.length) : name.replace(`d${prefix}`, "d");
+/** The small line of a stop: its shape; in the backward pass the tensor whose gradient it is, or a share of that. */
+export function smallLine(state, { place }) {
+  const { of, shape } = state.steps[place];
+  if (mapPhase(state) === "forward") return shape.join(",");
+  return of === null ? "" : fill(state.texts.gradient_of, { name: state.steps[state.places.get(of)].name });
 }
 
 /** The part of the map that a step is in: the tokens are with the embedding that reads them. */
@@ -173,8 +174,7 @@ export function traceMap(el, texts, go) {
   }
 
   function stopNode(state, stop, part) {
-    const { name, role, phase, shape } = state.steps[stop.place];
-    const below = stop.under === null ? shape.join(",") : mapName(state.steps[stop.under]);
+    const { name, role, phase } = state.steps[stop.place];
     const node = element(
       "button",
       {
@@ -185,8 +185,8 @@ export function traceMap(el, texts, go) {
         title: `${name} (${sizeLetters(state.steps[stop.place]).join(",")})`,
         translate: "no",
       },
-      element("span", { class: "labs-stop-name" }, mapName(state.steps[stop.place])),
-      element("span", { class: "labs-stop-below" }, below),
+      element("span", { class: "labs-stop-name" }, name),
+      element("span", { class: "labs-stop-below" }, smallLine(state, stop)),
     );
     node.addEventListener("click", () => go(stop.place));
     stops.push({ stop, node, part });

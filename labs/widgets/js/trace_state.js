@@ -299,6 +299,26 @@ export function stepSentence(state) {
   return fill(template, { number, all: walk.length, pass, by: current.by, sources: sources.join(", ") });
 }
 
+/** The entry that "return" leads to, by name, or null. */
+export function entryBefore(state) {
+  if (state.trail.length === 0) return null;
+  const [place, batch, head, selected] = state.trail.at(-1);
+  const leading = pickedIndex({ batch, head }, state.steps[place]);
+  return entryName(state.steps[place].name, cellIndex(state, { place, leading }, selected));
+}
+
+/**
+ * Which steps of the forward pass read the current tensor, or, of a gradient, the tensor whose gradient it is: what
+ * comes back from each of them adds up in the gradient.  { name, places }: the tensor, and where those steps are.
+ */
+export function readersOf(state) {
+  const { current, steps, places, walk } = state;
+  const tensor = current.of === null ? current : steps[places.get(current.of)];
+  const found = walk.filter((place) => Object.values(steps[place].reads).includes(tensor.key));
+  const isForward = (place) => steps[place].phase === "forward";
+  return { name: tensor.name, places: tensor.phase === "backward" ? found : found.filter(isForward) };
+}
+
 /** What the reader picks an index of in vain, by the name of the model's value: why, or null where it matters. */
 export function idleChoices({ current, texts, words }) {
   const why = (axis) => {
@@ -418,13 +438,18 @@ export function termsOfEntry(state) {
     header: Math.max(header, widthOf(labels)),
   };
   const heads = table.columns.map(({ label }) => label);
-  table.cell = widthOf([...heads, ...table.cells.flat().map(({ text: number }) => number)]);
+  const numbers = table.cells.flat().map(({ text: number }) => number);
+  table.cell = Math.max(widthOf(heads), widthOf(numbers, DIGIT));
   return { title, table, result: termsSentence(state, found, whole, total) };
 }
 
+/** The width in rem of a bold letter, and of a digit where one in six characters is a sign or a point. */
+const LETTER = 0.45;
+const DIGIT = 0.375;
+
 /** The width in rem of a column of the terms with room for the longest text. */
-function widthOf(texts) {
-  return 0.5 + 0.45 * Math.max(4, ...texts.map((text) => text.length));
+function widthOf(texts, each = LETTER) {
+  return 0.5 + each * Math.max(4, ...texts.map((text) => text.length));
 }
 
 function runningTotals(terms) {

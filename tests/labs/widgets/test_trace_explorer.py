@@ -319,6 +319,7 @@ def test_following_a_source_and_back(show, widget):
     expect(page.locator(".labs-title")).to_have_text("k_rot [2,2,5,4] (B,H,T,dh)")
     expect(cell(page, 2, 1)).to_have_attribute("aria-selected", "true")
     expect(cell(page, 2, 1)).to_be_focused()
+    expect(back).to_have_text("return to scores[0,0,3,2]")
     page.get_by_role("grid", name="angle").locator(".labs-read").click()
     expect(page.locator(".labs-title")).to_have_text("angle [5,2] (T,dh/2)")
     expect(page.locator(".labs-status")).to_contain_text("angle[2,0] = 2: position 2, pair 0")
@@ -385,6 +386,17 @@ def test_a_token_that_is_never_an_input(show, widget):
     expect(page.locator(".labs-result")).to_have_text("= 0")
     expect(page.locator(".labs-terms-result")).to_have_text("No term takes part: the sum is exactly 0.")
     expect(page.locator(".labs-source-tensor")).to_have_count(0)
+
+
+def test_readers_are_links(show, widget):
+    page = show(widget)
+    at(page, "trace=dr,b0,3,2")
+    readers = page.locator(".labs-readers")
+    expect(readers).to_have_text("r is read by ffn_inv_rms ffn_unit y")
+    readers.get_by_role("button", name="ffn_unit").click()
+    expect(page.locator(".labs-title")).to_have_text("ffn_unit [2,5,8] (B,T,D)")
+    at(page, "trace=loss")
+    expect(readers).to_have_text("")
 
 
 @pytest.mark.parametrize(
@@ -472,18 +484,19 @@ def test_keys_quicker_than_the_drawing(show, widget):
 
 
 def test_a_resting_pointer_does_not_name_another_number(show, widget):
-    page = show(widget)
+    page = show(widget, height=400)
     at(page, "trace=dw1,3,9")
-    source = page.get_by_role("grid", name="n[0]").locator(".labs-read").nth(2)
-    source.scroll_into_view_if_needed()
-    source.hover()
-    page.mouse.down()
-    page.mouse.up()
+    source = page.get_by_role("grid", name="n[1]").locator(".labs-read").nth(2)
+    source.evaluate("node => node.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    box = source.bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
     expect(page.locator(".labs-title")).to_have_text("n [2,5,8] (B,T,D)")
+    below = "([x, y]) => document.elementFromPoint(x, y).closest('.labs-matrix td') !== null"
+    assert page.evaluate(below, [box["x"] + 5, box["y"] + 5])
     page.wait_for_timeout(300)  # the browser looks again what is below the pointer
-    expect(page.locator(".labs-status")).to_contain_text("n[0,2,3] = ")
+    expect(page.locator(".labs-status")).to_contain_text("n[1,2,3] = ")
     cell(page, 1, 1).hover()
-    expect(page.locator(".labs-status")).to_contain_text("n[0,1,1] = ")
+    expect(page.locator(".labs-status")).to_contain_text("n[1,1,1] = ")
 
 
 def test_what_was_not_read_does_not_answer(show, widget):
@@ -837,7 +850,7 @@ def test_outlined_numbers_have_names(show, widget):
     weight = f"{value('p')[0, 1, 3, 0]:.2f}"
     expect(page.get_by_role("gridcell", name=f"p[0,1,3,0] = {weight}, go there")).to_have_text(weight)
     expect(page.get_by_role("button", name="attn_inv_rms (B,T), computed already")).to_have_text(
-        re.compile("^inv_rms")
+        re.compile("^attn_inv_rms")
     )
 
 
@@ -931,6 +944,14 @@ def test_text_fits_into_its_place(show, widget):
         assert page.evaluate(too_wide) == [], hash_
 
 
+def test_terms_are_not_cut_on_a_phone(show, widget):
+    page = show(widget, width=360)
+    for hash_ in ("trace=dz_v,b0,4,5", "trace=dw1,3,9", "trace=scores,b0,h0,3,2"):
+        at(page, hash_)
+        box = page.locator(".labs-terms .labs-grid-box")
+        assert box.evaluate("n => n.scrollWidth <= n.clientWidth"), hash_
+
+
 @pytest.mark.parametrize("width", [1280, 768, 360])
 @pytest.mark.parametrize(
     "make", [lambda: TraceExplorer(**GIVEN), lambda: deep_widget()[0]], ids=["tiny", "deep"]
@@ -949,6 +970,17 @@ def test_what_is_current_shows_in_forced_colours(show, widget):
     background = "node => getComputedStyle(node).backgroundColor"
     assert current.evaluate(background) != other.evaluate(background)
     expect(page.locator(".labs-read").first).to_have_css("outline-style", "solid")
+
+
+def test_what_is_computed_has_a_frame_in_forced_colours(show, widget):
+    page = show(widget, forced_colors="active")
+    at(page, "trace=scores,b0,h0,3,2")
+    color = "node => getComputedStyle(node).borderTopColor"
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    expect(stop(page, "q")).to_have_class(re.compile("labs-done"))
+    assert stop(page, "q").evaluate(color) != paper
+    assert stop(page, "p").evaluate(color) == paper
+    expect(stop(page, "q_rot")).to_have_css("border-style", "dashed")
 
 
 def test_print_keeps_the_picture(show, widget):

@@ -130,19 +130,21 @@ def test_no_two_stops_of_a_pass_have_one_name(at):
         assert len(set(found)) == len(found)
 
 
-def test_names_within_their_part(at):
-    name = "(state, place) => mapName(state.steps[place])"
-    for step, shown in {
-        "attn_inv_rms": "inv_rms",
-        "attn_norm": "norm",
-        "dattn_unit": "dunit",
-        "final": "final",
-        "dfinal": "dfinal",
-        "dfinal_norm": "dnorm",
-        "ffn_mean": "mean",
-        "q_rot": "q_rot",
-    }.items():
-        assert at("x", name, STEPS[step]) == shown
+@pytest.mark.parametrize(
+    ("name", "stop", "line"),
+    [
+        ("x", "scores", "2,2,5,5"),
+        ("x", "loss", ""),
+        ("dx", "dz", "of z"),
+        ("dx", "dz_v", "of z"),  # a share of it
+        ("dx", "dr_branch", "of r"),
+        ("dx", "dwq", "of wq"),
+        ("dx", "attn_mean", ""),  # no gradient
+        ("dx", "angle", ""),
+    ],
+)
+def test_small_lines_are_of_one_kind(at, name, stop, line):
+    assert at(name, "smallLine", {"place": STEPS[stop], "under": None}) == line
 
 
 def test_the_pass_of_what_is_given(at):
