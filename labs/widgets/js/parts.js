@@ -70,6 +70,7 @@ function dropDown(el, legend, options, choose) {
   };
 }
 
+/** Switch a form element off, with a text `why`, or on again, with null; `box` is what is seen of it. */
 function setIdle(box, control, why) {
   control.disabled = why !== null;
   box.classList.toggle("labs-idle", why !== null);
