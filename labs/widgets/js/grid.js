@@ -17,7 +17,6 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *             `share` in [-1, 1], or null, colours it on the diverging scale; a disabled cell cannot be
  *             selected; `name` is what a screen reader says instead of the text; className, disabled and name
  *             may be left out
- *   merged    whether cells that are not there are one element as far as they adjoin in a row; may be left out
  *   selected  the id of the selected cell, or -1
  *   marked    the ids of the cells outlined as its counterparts
  *   cell      width of a cell in rem
@@ -39,7 +38,7 @@ export function tensorGrid(el, spec, handlers) {
   el.append(box);
 
   let nodes = []; // nodes[row][column], the <td> of each cell
-  let places = new Map(); // <td> -> [row, column], the first of those it stands for
+  let places = new Map(); // <td> -> [row, column]
   let active = [0, 0]; // the one cell that Tab reaches
   let pointed = -1;
 
@@ -70,9 +69,9 @@ export function tensorGrid(el, spec, handlers) {
     const { rows, columns, groups, corner, caption } = spec;
     const head = [element("tr", {}, cornerCell(corner), ...columns.map((each) => header("col", each)))];
     if (groups) head.unshift(element("tr", {}, element("td"), ...groups.map(groupHeader)));
-    nodes = rows.map((_, row) => rowNodes(row));
-    places = new Map(nodes.flatMap((line, row) => [...new Set(line)].map((node) => [node, [row, line.indexOf(node)]])));
-    const body = rows.map((row, index) => element("tr", {}, header("row", row), ...new Set(nodes[index])));
+    nodes = rows.map(() => columns.map(() => element("td", { class: "labs-cell", role: "gridcell" })));
+    places = new Map(nodes.flatMap((line, row) => line.map((node, column) => [node, [row, column]])));
+    const body = rows.map((row, index) => element("tr", {}, header("row", row), ...nodes[index]));
     table.replaceChildren(
       ...(caption === null ? [] : [element("caption", {}, caption)]),
       element("col", { class: "labs-header-column" }),
@@ -84,21 +83,10 @@ export function tensorGrid(el, spec, handlers) {
     active = enabledPlace() ?? active;
   }
 
-  /** The element of each cell of a row: with `merged` several absent ones share theirs. */
-  function rowNodes(row) {
-    const line = [];
-    for (const column of spec.columns.keys()) {
-      const joins = spec.merged && column > 0 && cellAt(row, column - 1) === null && cellAt(row, column) === null;
-      if (joins) line.at(-1).colSpan += 1;
-      line.push(joins ? line.at(-1) : element("td", { class: "labs-cell", role: "gridcell" }));
-    }
-    return line;
-  }
-
   function draw() {
     setAttribute(table, "aria-label", spec.label);
     setAttribute(table, "style", gridStyle(spec));
-    for (const [node, place] of places) drawCell(node, cellAt(...place));
+    nodes.forEach((line, row) => line.forEach((node, column) => drawCell(node, cellAt(row, column))));
     moveTo(active);
   }
 
@@ -224,9 +212,8 @@ export function tensorGrid(el, spec, handlers) {
 }
 
 /** Everything that the frame around the cells depends on, as one text: while it stays, so do the elements. */
-function skeleton({ caption, corner, rows, columns, groups, merged, cells }) {
-  const absent = merged ? cells.map((line) => line.map((cell) => cell === null)) : null;
-  return JSON.stringify([caption, corner, rows, columns, groups, absent]);
+function skeleton({ caption, corner, rows, columns, groups }) {
+  return JSON.stringify([caption, corner, rows, columns, groups]);
 }
 
 /** The custom properties from which css/grid.css takes the width of a grid. */

@@ -249,8 +249,7 @@ function sourceSpec(state, step, leading, ids) {
     const name = fill(state.texts.go_there, { entry, number: cell.text });
     return { ...cell, name, className: [cell.className, "labs-read"].filter(Boolean).join(" ") };
   };
-  const cell = Math.round(16 * SOURCE_SHARE * step.cell) / 16; // whole pixels, as the columns of a table are
-  return { ...gridSpec(state, step, leading, look, ids), cell, merged: true };
+  return { ...gridSpec(state, step, leading, look, ids), cell: SOURCE_SHARE * step.cell };
 }
 
 /** The shown matrix of the current step, in the form of a source. */

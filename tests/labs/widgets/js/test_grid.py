@@ -157,32 +157,6 @@ def test_what_was_pointed_at_is_not_told_of_a_new_picture(page):
     page.wait_for_function("heard.includes(5)")
 
 
-def test_absent_cells_may_be_one_element(page):
-    page.evaluate("""() => {
-      const cells = structuredClone(spec.cells);
-      cells[0] = [cells[0][0], null, null, cells[0][3]];
-      cells[1] = [null, null, null, null];
-      self.merged = { ...spec, cells, merged: true };
-      grid.update(merged);
-    }""")
-    spans = """[...document.querySelectorAll('tbody tr')]
-      .map((tr) => [...tr.querySelectorAll('td')].map((td) => td.colSpan))"""
-    assert page.evaluate(spans) == [[1, 2, 1], [4]]
-    page.keyboard.press("Tab")
-    expect(cell(page, 0, 0)).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    expect(cell(page, 0, 2)).to_be_focused()
-    expect(cell(page, 0, 2)).to_have_text("0,3")
-    page.keyboard.press("Enter")
-    assert page.evaluate("heard") == [3]
-    page.evaluate("""() => {
-      const cells = structuredClone(merged.cells);
-      cells[1][2] = spec.cells[1][3];
-      grid.update({ ...merged, cells });
-    }""")
-    assert page.evaluate(spans) == [[1, 2, 1], [2, 1, 1]]
-
-
 def test_destroy_takes_everything_away(page):
     page.evaluate("grid.destroy()")
     expect(page.locator("#place > *")).to_have_count(0)
