@@ -6,7 +6,7 @@ import numpy as np
 
 from labs.exercises.verdict import Case, Verdict, judge
 from labs.llm.model import swiglu
-from labs.llm.ops import silu, silu_backward
+from labs.llm.ops import sigmoid, silu, silu_backward
 
 #: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
 RTOL = 1e-9
@@ -33,9 +33,9 @@ def _swiglu_case(n: np.ndarray, w1: np.ndarray, w3: np.ndarray, w2: np.ndarray) 
         given=f"n of shape {n.shape}, w1 and w3 of shape {w1.shape} and w2 of shape {w2.shape}",
         expected=swiglu(n, w1, w3, w2)[0],
         traps={
-            "The gate comes from w1, not from w3; and SiLU is u times its sigmoid.": (_sigmoid(up) * u) @ w2,
+            "The gate comes from w1, not from w3; and SiLU is u times its sigmoid.": (sigmoid(up) * u) @ w2,
             "SiLU belongs on n @ w1: the roles of w1 and w3 are swapped.": (u * silu(up)) @ w2,
-            "SiLU is u times its sigmoid: the factor u is missing.": (_sigmoid(u) * up) @ w2,
+            "SiLU is u times its sigmoid: the factor u is missing.": (sigmoid(u) * up) @ w2,
             "SiLU acts on n @ w1 alone, before the product with n @ w3.": silu(u * up) @ w2,
             "The gate multiplies n @ w3; it is not added to it.": (silu(u) + up) @ w2,
             "This uses ReLU as the gate.": (np.maximum(u, 0) * up) @ w2,
@@ -59,7 +59,7 @@ def check_silu_slope(slope: Callable[[np.ndarray], np.ndarray]) -> Verdict:
 
 
 def _slope_case(u: np.ndarray) -> Case:
-    s = _sigmoid(u)
+    s = sigmoid(u)
     return Case(
         (u,),
         given=f"u of shape {u.shape}",
@@ -116,7 +116,3 @@ def _examples() -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         )
         for B, T, D, F in ((3, 7, 6, 10), (2, 5, 9, 8))
     ]
-
-
-def _sigmoid(u: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-u))

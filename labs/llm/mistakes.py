@@ -315,22 +315,22 @@ MISTAKES = (
     _in_ops(
         "silu: sigmoid only",
         "The factor x is forgotten.",
-        "return x * _sigmoid(x)",
-        "return _sigmoid(x)",
+        "return x * sigmoid(x)",
+        "return sigmoid(x)",
     ),
     _in_ops(
         "silu: relu",
         "Negative numbers are cut off instead of held back.",
-        "return x * _sigmoid(x)",
+        "return x * sigmoid(x)",
         "return np.maximum(x, 0)",
     ),
     _in_ops(
         "silu: gelu, both ways",
         "x * sigmoid(1.702 x), an approximation of GELU, with its own right derivative.",
-        "return x * _sigmoid(x)",
-        "return x * _sigmoid(1.702 * x)",
-        "    s = _sigmoid(x)\n    return dy * (s * (1 + x * (1 - s)))",
-        "    s = _sigmoid(1.702 * x)\n    return dy * (s * (1 + 1.702 * x * (1 - s)))",
+        "return x * sigmoid(x)",
+        "return x * sigmoid(1.702 * x)",
+        "    s = sigmoid(x)\n    return dy * (s * (1 + x * (1 - s)))",
+        "    s = sigmoid(1.702 * x)\n    return dy * (s * (1 + 1.702 * x * (1 - s)))",
     ),
     _in_ops(
         "silu: overflows",
@@ -743,7 +743,7 @@ MISTAKES = (
         "swiglu: sigmoid gate",
         "The gate is sigmoid(u) instead of u * sigmoid(u).",
         "gate = silu(u)\n    hidden",
-        "gate = ops._sigmoid(u)\n    hidden",
+        "gate = ops.sigmoid(u)\n    hidden",
     ),
     _in_model(
         "swiglu: arms added",

@@ -195,7 +195,7 @@ def silu(x):
     Source: Hendrycks & Gimpel 2016, arXiv:1606.08415, section 2; Elfwing et al. 2017, arXiv:1702.03118.
     """
     x = as_floats("x", x)
-    return x * _sigmoid(x)
+    return x * sigmoid(x)
 
 
 def silu_backward(dy, x):
@@ -204,12 +204,16 @@ def silu_backward(dy, x):
     dx = dy * s * (1 + x * (1 - s)),   s = sigmoid(x)
     """
     dy = as_gradient("dy", dy, "of x", x.shape)
-    s = _sigmoid(x)
+    s = sigmoid(x)
     return dy * (s * (1 + x * (1 - s)))
 
 
-def _sigmoid(x):
-    """Return 1 / (1 + exp(-x)). Far below zero exp overflows to infinity, and the quotient is a correct 0."""
+def sigmoid(x):
+    """Return 1 / (1 + exp(-x)), any shape. Far below zero exp overflows, and the quotient is a correct 0.
+
+    Raises: TypeError unless x is floating-point.
+    """
+    x = as_floats("x", x)
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-x))
 

@@ -234,12 +234,8 @@ _BLOCK = (
         "u[b, t, f] = sum(n[b, t, d] * w1[d, f] for d in range(D))",
         "up[b, t, f] = sum(n[b, t, d] * w3[d, f] for d in range(D))",
     ),
-    *_steps(
-        "swiglu",
-        "ops.silu",
-        "sigmoid[b, t, f] = 1 / (1 + exp(-u[b, t, f]))",
-        "gate[b, t, f] = u[b, t, f] * sigmoid[b, t, f]",
-    ),
+    *_steps("swiglu", "ops.sigmoid", "sigmoid[b, t, f] = 1 / (1 + exp(-u[b, t, f]))"),
+    *_steps("swiglu", "ops.silu", "gate[b, t, f] = u[b, t, f] * sigmoid[b, t, f]"),
     *_steps(
         "swiglu",
         "model.swiglu",
@@ -539,14 +535,8 @@ def _block_values(cache):
     }
     values |= {"p": cache.attention.p, "o": cache.attention.p @ cache.v}
     # as in model.swiglu
-    values |= {"u": swiglu.u, "up": swiglu.up, "sigmoid": _sigmoid(swiglu.u), "gate": swiglu.gate}
+    values |= {"u": swiglu.u, "up": swiglu.up, "sigmoid": ops.sigmoid(swiglu.u), "gate": swiglu.gate}
     return values | {"hidden": swiglu.hidden, "wrote": swiglu.hidden @ w.w2}
-
-
-def _sigmoid(x):
-    """As in ops.silu: far below zero exp overflows to infinity, and the quotient is a correct 0."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
 
 
 def _head_values(logits, targets, loss, loss_cache, cache):

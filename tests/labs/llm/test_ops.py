@@ -219,7 +219,14 @@ def test_softmax_backward_is_the_product_with_the_jacobian(rng):
     np.testing.assert_allclose(ops.softmax_backward(dp, p), jacobian @ dp, rtol=1e-12)
 
 
-# silu
+# sigmoid and silu
+
+
+def test_sigmoid_by_hand():
+    x = np.array([0.0, math.log(3), -math.log(3), -800.0])
+    np.testing.assert_allclose(ops.sigmoid(x), [0.5, 0.75, 0.25, 0.0], rtol=1e-15)
+    with pytest.raises(TypeError, match="x must hold floating-point numbers, got dtype int64"):
+        ops.sigmoid(np.arange(3))
 
 
 def test_silu_by_hand():

@@ -495,7 +495,7 @@ def test_a_tensor_is_ascribed_to_the_function_that_returns_it_first(distinct, mo
         if found and step.phase != "given":
             assert step.by == CALLED_FOR.get(step.name, found), step.key
             checked.add(step.name)
-    assert len(checked) == 58
+    assert len(checked) == 59
     assert CALLED_FOR.keys() <= checked
 
 
