@@ -18,7 +18,7 @@ html: $(VENV)/.installed  ## only build it, into _build/html
 	@$(RUN) -m labs.site build
 
 test: $(VENV)/.installed-test  ## every test: library, notebooks (outputs compared), pages in a browser
-	@$(RUN) -m pytest -n auto --dist loadfile --nbval --nbval-current-env \
+	@$(RUN) -m pytest -n auto --dist loadgroup --nbval --nbval-current-env \
 		--nbval-sanitize-with tests/nbval-sanitize.cfg tests book
 
 lint: $(VENV)/.installed-test  ## style of code and notebooks

@@ -1,6 +1,5 @@
 """What every browser test shares: a Chromium that reaches no other host, a local server, watched pages."""
 
-import functools
 import http.server
 import os
 import shutil
@@ -81,6 +80,14 @@ def watch(page, found):
     page.on("requestfailed", lambda request: found.append(f"failed request: {request.url}"))
 
 
+def new_page(browser, url, found, *, width=1280, height=900, **context):
+    """Open `url` in a context of its own; everything that goes wrong in the page lands in `found`."""
+    page = browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
+    watch(page, found)
+    page.goto(url)
+    return page
+
+
 @pytest.fixture
 def open_page(browser, problems):
     """A function `open_page(url, *, width=1280, height=900, **context)` that returns a Playwright page.
@@ -88,22 +95,24 @@ def open_page(browser, problems):
     Each page has a context of its own (`color_scheme="dark"`, `has_touch=True`, ... are passed on to it), and
     all its troubles land in `problems`.
     """
-    contexts = []
+    pages = []
 
-    def open_page(url, *, width=1280, height=900, **context):
-        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **context))
-        page = contexts[-1].new_page()
-        watch(page, problems)
-        page.goto(url)
-        return page
+    def open_page(url, **how):
+        pages.append(new_page(browser, url, problems, **how))
+        return pages[-1]
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serves a directory and writes no log."""
+class Folders(http.server.SimpleHTTPRequestHandler):
+    """Serves the server's folder number N as /N/ and writes no log."""
+
+    def translate_path(self, path):
+        number, _, rest = path.removeprefix("/").partition("/")
+        self.directory = self.server.folders[int(number)]
+        return super().translate_path(f"/{rest}")
 
     def do_GET(self):
         """Serve a file; a browser asks for /favicon.ico unbidden, so its absence is no fault of the page."""
@@ -119,20 +128,18 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def serve():
-    """A function `serve(directory)` that returns the address, "http://127.0.0.1:PORT/", of its files."""
-    servers = []
-
-    def serve(directory: Path) -> str:
-        handler = functools.partial(QuietHandler, directory=str(directory))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    """A function `serve(directory)` that returns the address, "http://127.0.0.1:PORT/N/", of its files."""
+    # one server for all: to end one takes half a second, and there are hundreds of folders
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Folders) as server:
+        server.folders = []
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}/"
 
-    yield serve
-    for server in servers:
+        def serve(directory: Path) -> str:
+            server.folders.append(str(directory))
+            return f"http://127.0.0.1:{server.server_port}/{len(server.folders) - 1}/"
+
+        yield serve
         server.shutdown()
-        server.server_close()
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -141,3 +148,19 @@ def pytest_terminal_summary(terminalreporter):
         for name, value in report.user_properties:
             if report.when == "call" and name.startswith(("worst relative error", "milliseconds")):
                 terminalreporter.write_line(f"{name}: {value}")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+def pytest_collection_modifyitems(config, items):
+    """Say which tests stay together on one worker, for `--dist loadgroup`.
+
+    Tests of a browser spread over the workers: one group for each function, or for each visit where many
+    functions question one page. Everything else, notebooks too, stays together file by file.
+    """
+    for item in items:
+        parts = [item.path.relative_to(config.rootpath).as_posix()]
+        if "browser" in getattr(item, "fixturenames", ()):
+            visit = getattr(item, "callspec", None) and item.callspec.params.get("visit")
+            parts.append(str(visit or item.originalname))
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("::".join(parts)))
