@@ -349,7 +349,8 @@ def test_a_widget_says_so_where_javascript_is_off(built_book, open_page, problem
 
 def expect_notes(page):
     """In the place of each widget stands one sentence that one can see, and it says what to do."""
-    page.evaluate("for (const waiting of document.getAnimations()) waiting.finish()")
+    page.evaluate("""for (const note of document.querySelectorAll(".labs-waiting"))
+        for (const waiting of note.getAnimations()) waiting.finish();""")
     for widget in page.locator(".labs-widget").all():
         expect(widget.locator("p")).to_be_visible()
         expect(widget).to_have_text(re.compile("download the notebook", re.I))
