@@ -49,17 +49,21 @@ def test_a_style_sheet_is_rewritten_once():
 
 # In a built page
 
-COLOURS = """() => ["body", "article a", "summary"].map((selector) => {
+COLOURS = """(selectors) => selectors.map((selector) => {
   const style = getComputedStyle(document.querySelector(selector));
   return [selector, style.color, style.backgroundColor];
 })"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_looks_the_same_without_javascript(built_book, open_page, problems, scheme):
-    address = (built_book / "book/index.html").as_uri()
+@pytest.mark.parametrize(
+    ("name", "selectors"),
+    [("index", ["body", "article a", "summary"]), ("notebook", [".highlight", ".highlight .kn"])],
+)
+def test_a_page_looks_the_same_without_javascript(built_book, open_page, problems, name, selectors, scheme):
+    address = (built_book / f"book/{name}.html").as_uri()
     colours = [
-        open_page(address, color_scheme=scheme, java_script_enabled=enabled).evaluate(COLOURS)
+        open_page(address, color_scheme=scheme, java_script_enabled=enabled).evaluate(COLOURS, selectors)
         for enabled in (True, False)
     ]
     assert colours[0] == colours[1]
