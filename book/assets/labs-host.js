@@ -3,8 +3,14 @@
 // What a page must hold, in the form that the Jupyter tools write:
 //   <script type="application/vnd.jupyter.widget-state+json">  the models: { state: { id: { state, buffers } } }
 //   <script type="application/vnd.jupyter.widget-view+json">   at each place: { model_id }
-// A model brings its code either in its state (`_esm`, `_css`) or, to be stored once per site, as `_module`,
-// a key of `self.labsModules`: { key: [script, style sheet] }.  Classic scripts anywhere in the page fill it.
+//   <div class="labs-view">   before that, if the page likes: where the widget goes, holding what stands there
+//                             until it does
+// A model brings its code either in its state (`_esm`, `_css`) or, to be stored once per site, as `_module`, the
+// key of a module that the page names (and whose style sheet it links):
+//   <script type="application/vnd.labs.widget-module" data-key="KEY" src="DIRECTORY/KEY.js">
+// The module is imported from there, so that no policy need allow more than scripts of the page's own origin.
+// A page that has no origin, from file:// or in a sandboxed frame, may not import files: there the classic script
+// DIRECTORY/KEY.text.js sets self.labsModules[KEY] to the module's text, which is imported as a blob.
 //
 // When all is drawn, <html> gets data-labs-widgets="ready".  `labsHost.close()` takes every widget down.
 (() => {
@@ -12,6 +18,7 @@
 
   const STATE = "application/vnd.jupyter.widget-state+json";
   const VIEW = "application/vnd.jupyter.widget-view+json";
+  const MODULE = "application/vnd.labs.widget-module";
 
   /** Everything that this script says to a reader, by language. */
   const STRINGS = {
@@ -146,38 +153,55 @@
 
   // ---- modules --------------------------------------------------------------------------------------------
 
-  const modules = new Map(); // script text -> promise of its widget
+  const modules = new Map(); // key of a module, or its text -> promise of its widget
   const sheets = new Set(); // style sheet texts in the page
 
-  /** The script and the style sheet of a widget. */
-  function sourceOf(state) {
-    if (state._module === undefined) return [state._esm, state._css];
-    const source = self.labsModules?.[state._module];
-    if (!source) throw new Error(`its module ${state._module} is missing`);
-    return source;
-  }
-
-  /** The widget of a script: { initialize, render }.  A script runs once, a style sheet is added once. */
-  function load([script, sheet]) {
+  /** The widget of a model's code: { initialize, render }.  A module runs once, a style sheet is added once. */
+  function load({ _module: key, _esm: text, _css: sheet }) {
     if (sheet && !sheets.has(sheet)) {
       sheets.add(sheet);
       const style = document.createElement("style");
       style.textContent = sheet;
       document.head.append(style);
     }
-    if (!modules.has(script)) modules.set(script, importText(script));
-    return modules.get(script);
+    const name = key ?? text;
+    if (!modules.has(name)) modules.set(name, widgetOf(key ? importStored(key) : importText(text)));
+    return modules.get(name);
+  }
+
+  async function widgetOf(module) {
+    const { default: widget } = await module;
+    if (!widget) throw new Error("its module has no default export");
+    return typeof widget === "function" ? await widget() : widget;
+  }
+
+  async function importStored(key) {
+    const address = document.querySelector(`script[type="${MODULE}"][data-key="${key}"]`)?.src;
+    if (!address) throw new Error(`its module ${key} is missing`);
+    const mayImport = location.protocol !== "file:" && self.origin !== "null";
+    return mayImport ? import(address) : importText(await textOf(key, address));
   }
 
   async function importText(text) {
     const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     try {
-      const { default: widget } = await import(address);
-      if (!widget) throw new Error("its module has no default export");
-      return typeof widget === "function" ? await widget() : widget;
+      return await import(address);
     } finally {
       URL.revokeObjectURL(address);
     }
+  }
+
+  /** The text of a stored module, by the script beside it. */
+  async function textOf(key, address) {
+    const script = document.createElement("script");
+    script.src = address.replace(/\.js($|\?)/, ".text.js$1");
+    await new Promise((done) => {
+      script.onload = script.onerror = done;
+      document.head.append(script);
+    });
+    const text = self.labsModules?.[key];
+    if (text === undefined) throw new Error(`its module ${key} is missing`);
+    return text;
   }
 
   // ---- mounting -------------------------------------------------------------------------------------------
@@ -207,22 +231,27 @@
   }
 
   async function mountWidget(model, el) {
-    const widget = await load(sourceOf(model.state));
+    const widget = await load(model.state);
     if (!initialized.has(model)) initialized.set(model, run(widget.initialize, model, {}));
     await initialized.get(model);
+    el.replaceChildren(); // what stood there until now
     await run(widget.render, model, { el });
   }
 
-  /** Put the widget that a view script names before that script. */
+  /** Put the widget that a view script names into its place, which is made if the page has none. */
   async function mountView(script) {
-    const el = document.createElement("div");
-    script.before(el);
+    let el = script.previousElementSibling;
+    if (!el?.matches(".labs-view")) {
+      el = document.createElement("div");
+      script.before(el);
+    }
     await orExplain(el, () => mount(JSON.parse(script.textContent).model_id, el));
   }
 
   /** HBox, VBox and the other boxes of ipywidgets: their children, side by side or one below the other. */
   async function mountBox({ model_name: kind, state }, el) {
     el.style.cssText = `display:flex;gap:1rem;flex-flow:${kind === "HBoxModel" ? "row wrap" : "column"}`;
+    el.replaceChildren();
     const places = state.children.map(() => el.appendChild(document.createElement("div")));
     const mountChild = (child, index) => orExplain(places[index], () => mount(child, places[index]));
     await Promise.all(state.children.map(mountChild));

@@ -1,13 +1,18 @@
 """Sphinx extension: the widgets of a page, in the form that the page's host script reads.
 
 MyST-NB embeds the state of every model that the notebook ever made, each with the full text of its module.
-Here a page keeps the models that its views reach, and a module is stored once per site, in
-`_static/widgets/KEY.js`, which defines
+Here a page keeps the models that its views reach, and a module is stored once per site, in `_static/widgets`:
 
-    self.labsModules[KEY] = [text of the ES module, text of the style sheet]
+    KEY.js       the ES module, which a page from a server imports
+    KEY.text.js  the same as a text, for pages that may not import files: those from the disk
+    KEY.css      its style sheet
 
-and the models name it by `_module: KEY`. Every view stands in a box that reserves its height, so that nothing
-on the page moves when the widget appears.
+The models name it by `_module: KEY`, and the page says where it is by
+
+    <script type="application/vnd.labs.widget-module" data-key="KEY" src="...KEY.js">
+
+which no browser runs. Every view stands in a box that reserves its height, so that nothing on the page moves
+when the widget appears, and holds a note for the reader until it does.
 """
 
 import hashlib
@@ -21,6 +26,7 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 STATE_TYPE = "application/vnd.jupyter.widget-state+json"
+MODULE_TYPE = "application/vnd.labs.widget-module"
 VIEW = re.compile(r'<script type="application/vnd\.jupyter\.widget-view\+json">(.*?)</script>', re.S)
 REFERENCE = re.compile(r"IPY_MODEL_(\w+)")
 
@@ -56,14 +62,16 @@ def lighten_models(models: dict[str, dict]) -> dict[str, dict]:
     }
 
 
-def take_module(state: dict) -> tuple[str, str] | None:
-    """Replace the module in a model's state by its key; returns key and file, if it has one."""
+def take_module(state: dict) -> tuple[str, dict[str, str]] | None:
+    """Replace the module in a model's state by its key; returns key and files by ending, if it has one."""
     if "_esm" not in state:
         return None
-    module = json.dumps([state.pop("_esm"), state.pop("_css", "")], ensure_ascii=False)
-    key = hashlib.sha256(module.encode()).hexdigest()[:12]
+    script, sheet = state.pop("_esm"), state.pop("_css", "")
+    key = hashlib.sha256(json.dumps([script, sheet]).encode()).hexdigest()[:12]
     state["_module"] = key
-    return key, f'(self.labsModules ??= {{}})["{key}"] = {module};\n'
+    text = json.dumps(script, ensure_ascii=False)
+    files = {"js": script, "text.js": f'(self.labsModules ??= {{}})["{key}"] = {text};\n'}
+    return key, files | ({"css": sheet} if sheet else {})
 
 
 def reserve(models: dict[str, dict], name: str) -> tuple[float, float]:
@@ -83,11 +91,19 @@ def reserve(models: dict[str, dict], name: str) -> tuple[float, float]:
 
 
 def box(view: str, height: tuple[float, float]) -> str:
-    """A view in a box of reserved height, with a sentence for readers without JavaScript."""
+    """A view in a box of reserved height, after its place, where a note stands until the widget does.
+
+    The note is in the page itself, because the script that would write it may be what is missing.
+    """
     wide, narrow = height
+    note = _(
+        "This widget has not started yet. It needs JavaScript: turn it on if it is off, or reload the page. "
+        "If that does not help, download the notebook and run it in Jupyter."
+    )
     return (
         f'<div class="labs-widget" style="--labs-reserve-wide:{wide}rem;--labs-reserve-narrow:{narrow}rem">'
-        f"<noscript><p>{_('This picture is interactive: it needs JavaScript.')}</p></noscript>{view}</div>"
+        f'<div class="labs-view"><p class="labs-host-note labs-waiting" role="note">{note}</p></div>'
+        f"{view}</div>"
     )
 
 
@@ -121,10 +137,11 @@ def prepare_widgets(app, pagename, _template, context, _doctree):
 
     models = reachable(lighten_models(models), views)
     modules = dict(filter(None, (take_module(model["state"]) for model in models.values())))
-    for key, text in modules.items():
-        _write_module(app, key, text)
-        # before the host script, which reads what it defines
-        app.add_js_file(f"widgets/{key}.js", priority=400, defer="defer")
+    for key, files in modules.items():
+        _write_module(app, key, files)
+        app.add_js_file(f"widgets/{key}.js", type=MODULE_TYPE, **{"data-key": key})
+        if "css" in files:
+            app.add_css_file(f"widgets/{key}.css", priority=900)  # after the look of the course
 
     names = short_names(models)
     state = json.dumps({"version_major": 2, "version_minor": 0, "state": models}, separators=(",", ":"))
@@ -137,12 +154,12 @@ def prepare_widgets(app, pagename, _template, context, _doctree):
     context["body"] = VIEW.sub(boxed, body)
 
 
-def _write_module(app, key: str, text: str) -> None:
-    """Store a module where Sphinx collects a page's assets."""
-    file = Path(app.outdir, "_static", "widgets", f"{key}.js")
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf8")
+def _write_module(app, key: str, files: dict[str, str]) -> None:
+    """Store a module's files where Sphinx collects a page's assets."""
+    folder = Path(app.outdir, "_static", "widgets")
+    folder.mkdir(parents=True, exist_ok=True)
+    for ending, text in files.items():
+        (folder / f"{key}.{ending}").write_text(text, "utf8")
 
 
 def drop_unused_modules(app, exception):
@@ -150,8 +167,9 @@ def drop_unused_modules(app, exception):
     if exception or app.builder.format != "html":
         return
     pages = "".join(page.read_text("utf8") for page in Path(app.outdir).rglob("*.html"))
-    for file in Path(app.outdir, "_static", "widgets").glob("*.js"):
-        if f"widgets/{file.name}" not in pages:
+    for file in Path(app.outdir, "_static", "widgets").glob("*"):
+        key = file.name.split(".")[0]
+        if f"widgets/{key}.js" not in pages:
             file.unlink()
 
 

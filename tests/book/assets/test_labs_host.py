@@ -47,9 +47,10 @@ def counter(count=0):
     return model({"_module": "counter", "count": count})
 
 
-def view(model_id):
+def view(model_id, before=""):
     data = inline({"model_id": model_id, "version_major": 2})
-    return f'<div class="place"><script type="application/vnd.jupyter.widget-view+json">{data}</script></div>'
+    script = f'<script type="application/vnd.jupyter.widget-view+json">{data}</script>'
+    return f'<div class="place">{before}{script}</div>'
 
 
 PAGE = """<!doctype html>
@@ -58,23 +59,31 @@ PAGE = """<!doctype html>
 <script defer src="labs-host.js"></script>
 <script type="application/vnd.jupyter.widget-state+json">{state}</script>
 {body}
-<script defer src="modules.js"></script>
+{modules}
 """
+
+MODULE = '<script type="application/vnd.labs.widget-module" data-key="{key}" src="{key}.js?v=1"></script>'
 
 
 @pytest.fixture
 def load(tmp_path, serve, open_page):
     """A function that returns a page, ready, written as the build writes it; the host stands in it twice.
 
-    `load(models, body, modules={key: [script, style sheet]}, scheme="http", lang="en")`: `counter` is always
-    among the modules.
+    `load(models, body, modules={key: script}, scheme="http", lang="en")`: `counter` is always one of the
+    modules.
     """
 
     def load(models, body, modules=None, scheme="http", lang="en", state=None):
         text = inline({"version_major": 2, "version_minor": 0, "state": models}) if state is None else state
-        (tmp_path / "page.html").write_text(PAGE.format(lang=lang, state=text, body=body), "utf8")
-        modules = {"counter": [COUNTER, "button { color: rgb(1, 2, 3) }"]} | (modules or {})
-        (tmp_path / "modules.js").write_text(f"self.labsModules = {inline(modules)};", "utf8")
+        modules = {"counter": COUNTER} | (modules or {})
+        for key, script in modules.items():
+            (tmp_path / f"{key}.js").write_text(script, "utf8")
+            text_of = f'(self.labsModules ??= {{}})["{key}"] = {json.dumps(script)};'
+            (tmp_path / f"{key}.text.js").write_text(text_of, "utf8")
+        tags = "".join(MODULE.format(key=key) for key in modules)
+        (tmp_path / "page.html").write_text(
+            PAGE.format(lang=lang, state=text, body=body, modules=tags), "utf8"
+        )
         (tmp_path / "labs-host.js").write_bytes(HOST.read_bytes())
         base = serve(tmp_path) if scheme == "http" else f"{tmp_path.as_uri()}/"
         page = open_page(base + "page.html")
@@ -96,7 +105,7 @@ def answer(load):
             f"export default {{ async render(given) {{ self.answer = await ({CALL % body})(given); }} }};"
         )
         probe = model({"_module": "probe", "n": 1, "list": [1, {"a": 2}], **state}, buffers=list(buffers))
-        return load({"m": probe}, view("m"), {"probe": [script, ""]}).evaluate("self.answer")
+        return load({"m": probe}, view("m"), {"probe": script}).evaluate("self.answer")
 
     return answer
 
@@ -129,21 +138,54 @@ def test_the_widget_stands_where_its_view_is(load):
     assert page.locator("p, button").all_inner_texts() == ["before", "1", "after"]
 
 
+def test_what_stands_in_the_place_of_a_widget_stays_until_the_widget_is_drawn(load):
+    script = """
+      self.seen = [];
+      const look = () => self.seen.push(document.querySelector(".labs-view").textContent);
+      look();
+      export default { initialize: look, render({ el }) { look(); el.append("drawn"); } };
+    """
+    body = view("a", '<p>before</p><div class="labs-view">waiting</div>')
+    page = load({"a": model({"_module": "slow"})}, body, {"slow": script})
+    assert page.evaluate("seen") == ["waiting", "waiting", ""]
+    assert page.locator(".place > :not(script)").all_inner_texts() == ["before", "drawn"]
+
+
+def test_a_policy_that_allows_only_files_of_the_page_s_own_server(load):
+    policy = """<meta http-equiv="Content-Security-Policy" content="default-src 'self'">"""
+    page = load({"a": counter(3)}, policy + view("a"))
+    page.get_by_role("button").click()
+    expect(page.get_by_role("button")).to_have_text("4")
+    loaded = page.evaluate("performance.getEntriesByType('resource').map((e) => e.name.split('/').pop())")
+    assert [name for name in loaded if ".js" in name] == ["labs-host.js", "counter.js?v=1"]
+
+
+def test_a_frame_without_an_origin(load, tmp_path, serve, open_page):
+    load({"a": counter(3)}, view("a"))  # writes the page
+    (tmp_path / "frame.html").write_text('<iframe sandbox="allow-scripts" src="page.html"></iframe>', "utf8")
+    frame = open_page(serve(tmp_path) + "frame.html").frame_locator("iframe")
+    frame.get_by_role("button").click()
+    expect(frame.get_by_role("button")).to_have_text("4")
+
+
 def test_views_of_one_model_stay_in_step(load):
     page = load({"a": counter(3)}, view("a") * 3)
     page.get_by_role("button").nth(1).click()
     expect(page.get_by_role("button")).to_have_text(["4", "4", "4"])
 
 
-def test_module_runs_once_a_page_and_initialize_once_a_model(load):
-    page = load({"a": counter(), "b": counter()}, view("a") + view("a") + view("b"))
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_module_runs_once_a_page_and_initialize_once_a_model(load, scheme):
+    page = load({"a": counter(), "b": counter()}, view("a") + view("a") + view("b"), scheme=scheme)
     assert sorted(page.evaluate("log")) == ["initialize"] * 2 + ["module"] + ["render"] * 3
-    assert (
-        page.evaluate(
-            "[...document.querySelectorAll('style')].filter(s => s.textContent.includes('1, 2, 3')).length"
-        )
-        == 1
-    )
+
+
+def test_style_sheet_in_the_state_is_added_once_a_page(load):
+    state = {"_esm": COUNTER, "_css": "button { color: rgb(1, 2, 3) }", "count": 7}
+    page = load({"a": model(state), "b": model(state)}, view("a") + view("b"))
+    expect(page.get_by_role("button")).to_have_count(2)
+    styles = page.evaluate("[...document.querySelectorAll('style')].map((style) => style.textContent)")
+    assert styles.count(state["_css"]) == 1
 
 
 def test_initialize_is_over_before_render(load):
@@ -151,13 +193,13 @@ def test_initialize_is_over_before_render(load):
       async initialize({ model }) { await new Promise((done) => setTimeout(done)); model.set("n", 2); },
       render({ model, el }) { el.textContent = `n is ${model.get("n")}`; },
     };"""
-    page = load({"a": model({"_module": "late", "n": 1})}, view("a"), {"late": [script, ""]})
+    page = load({"a": model({"_module": "late", "n": 1})}, view("a"), {"late": script})
     expect(page.locator(".place")).to_have_text("n is 2")
 
 
 def test_default_export_may_be_a_function(load):
     script = "export default async () => ({ render({ el }) { el.textContent = 'made'; } });"
-    page = load({"a": model({"_module": "made"})}, view("a"), {"made": [script, ""]})
+    page = load({"a": model({"_module": "made"})}, view("a"), {"made": script})
     expect(page.locator(".place")).to_have_text("made")
 
 
@@ -265,7 +307,7 @@ def test_off_reaches_only_the_listeners_of_its_own_view(load):
       button.addEventListener("click", () => { model.off(); model.set("n", 2); });
       el.append(button);
     } };"""
-    page = load({"a": model({"_module": "deaf", "n": 1})}, view("a") * 2, {"deaf": [script, ""]})
+    page = load({"a": model({"_module": "deaf", "n": 1})}, view("a") * 2, {"deaf": script})
     page.get_by_role("button").first.click()
     assert page.locator(".place").all_inner_texts() == ["", "heard 2"]
 
@@ -346,15 +388,31 @@ def expect_one_failure(page, problems, reason):
             "export default { async render({ el }) { el.append('half'); throw new Error('at render') } }",
             "at render",
         ),
-        ("import { a } from './other.js'; export default { a };", "Failed to resolve module specifier"),
+        ("import { a } from 'other'; export default { a };", "Failed to resolve module specifier"),
     ],
 )
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_error_in_one_widget_leaves_the_others_alone(load, problems, script, reason, scheme):
     models = {"bad": model({"_module": "bad"}), "good": counter()}
-    page = load(models, view("bad") + view("good"), {"bad": [script, ""]}, scheme=scheme)
+    page = load(models, view("bad") + view("good"), {"bad": script}, scheme=scheme)
     expect_one_failure(page, problems, reason)
     expect(page.get_by_text("half")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_module_whose_file_is_missing(load, problems, scheme):
+    models = {"bad": model({"_module": "gone"}), "good": counter()}
+    page = load(models, view("bad") + view("good") + MODULE.format(key="gone"), scheme=scheme)
+    expect(page.get_by_role("note")).to_contain_text("gone")
+    problems[:] = [problem for problem in problems if "a widget could not start" in problem]
+    expect_one_failure(page, problems, "module")
+
+
+def test_module_whose_text_is_damaged(load, tmp_path, problems):
+    (tmp_path / "torn.text.js").write_text("(self.labsModules ??= {", "utf8")
+    models = {"bad": model({"_module": "torn"}), "good": counter()}
+    body = view("bad") + view("good") + MODULE.format(key="torn")
+    expect_one_failure(load(models, body, scheme="file"), problems, "its module torn is missing")
 
 
 def test_missing_module(load, problems):
@@ -408,7 +466,7 @@ def test_control_of_ipywidgets_says_that_it_needs_python(load):
 
 def test_message_is_text_and_never_markup(load, problems):
     script = "throw new Error('<img src=x>')"
-    page = load({"a": model({"_module": "bad"})}, view("a"), {"bad": [script, ""]})
+    page = load({"a": model({"_module": "bad"})}, view("a"), {"bad": script})
     expect(page.get_by_role("note")).to_contain_text("<img src=x>")
     expect(page.locator("img")).to_have_count(0)
     problems.clear()

@@ -23,6 +23,25 @@ $$\class{labs-role-q}{Q} = 1$$ (eq-sum)
 \begin{align}
 a &= b
 \end{align}
+
+<details><summary>Fold</summary>
+
+[link](https://example.org/fold)
+
+</details>
+
+:::{dropdown} Dropdown
+[link](https://example.org/dropdown)
+:::
+
+:::{toggle}
+[link](https://example.org/toggle)
+:::
+
+:::{admonition} Admonition
+:class: dropdown
+[link](https://example.org/admonition)
+:::
 """
 
 WIDGET = """

@@ -36,6 +36,30 @@ def test_an_asset_is_kept_where_it_is_used_only(name, body):
     assert kept('<p class="other">sd-tab-set toggle highlight</p>', name, "doctools.js") == ["doctools.js"]
 
 
+@pytest.mark.parametrize(
+    ("script", "body"),
+    [
+        ("let toggleHintShow = 'Click to show';", '<div class="toggle docutils">'),
+        ("var togglebuttonSelector = '.toggle';", '<div class="admonition dropdown">'),
+        ("DOCUMENTATION_OPTIONS.search_as_you_type = true;", ""),
+        ("DOCUMENTATION_OPTIONS.search_as_you_type = false;", None),
+        ("DOCUMENTATION_OPTIONS.pagename = 'book/index';", None),
+    ],
+)
+def test_an_inline_script_is_kept_where_it_is_used_only(script, body):
+    assert light_pages.is_used(asset(None, script), body or "") is (body is not None)
+    assert light_pages.is_used(asset(None, script), "") is (body == "")
+
+
+def test_inline_script_of_the_theme_is_dropped_by_its_text():
+    tags = "<script src='a.js'></script>\n <script x>a.b\n</script>\n<script>c</script>"
+    rest = "<script src='a.js'></script>\n<script>c</script>"
+    assert light_pages.without_inline_script(tags, "a.b") == rest
+    for html in (rest, tags + tags):
+        with pytest.raises(RuntimeError, match="expected the theme to have one inline script"):
+            light_pages.without_inline_script(html, "a.b")
+
+
 def test_repeated_scripts_are_dropped_and_the_order_is_kept():
     twice = [asset(None, "let a"), asset("b.js"), asset(None, "let c"), asset(None, "let a"), asset("b.js")]
     context = {"script_files": twice, "css_files": []}
@@ -77,7 +101,7 @@ def test_search_page_keeps_its_scripts(built_book):
 
 
 def test_palette_is_a_file_of_the_site(built_book):
-    assert (built_book / "_static/labs-palette.css").read_text("utf8") == palette.css()
+    assert (built_book / "_static/labs-palette.css").read_text("utf8").startswith(palette.css().rstrip())
     page = (built_book / "book/index.html").read_text("utf8")
     assert page.index("labs-palette.css") < page.index("labs.css")
 
@@ -97,6 +121,16 @@ def test_a_dark_page_prints_light(built_book, open_page):
     assert page.evaluate(theme) == "dark"
 
 
+def test_our_pages_have_no_inline_scripts(built_book):
+    page = (built_book / "book/notebook.html").read_text("utf8")
+    assert re.findall(r"<script(?:(?! src=| type=)[^>])*>", page) == []
+    assert page.index("labs-page.js") < page.index("documentation_options.js")
+
+
+def test_a_jekyll_host_serves_every_file(built_book):
+    assert (built_book / ".nojekyll").exists()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_has_its_theme_before_the_theme_s_own_script_runs(built_book, browser, scheme):
     with browser.new_context(color_scheme=scheme) as context:
@@ -104,3 +138,22 @@ def test_a_page_has_its_theme_before_the_theme_s_own_script_runs(built_book, bro
         page.route("**/pydata-sphinx-theme.js*", lambda route: route.abort())
         page.goto((built_book / "book/index.html").as_uri())
         assert page.evaluate("document.documentElement.dataset.theme") == scheme
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_print_opens_every_fold(built_book, open_page, problems, javascript):
+    page = open_page((built_book / "book/index.html").as_uri(), java_script_enabled=javascript)
+    page.wait_for_load_state("networkidle")
+    printed = re.findall(rb"/URI \(https://example\.org/(\w+)\)", page.pdf())
+    assert sorted(printed) == [b"admonition", b"dropdown", b"fold", b"toggle"]
+    problems.clear()  # without JavaScript: scripts that were fetched in advance for nothing
+
+
+@pytest.mark.parametrize("show", ["", "document.getElementById('pst-search-dialog').showModal()"])
+def test_the_magnifier_stands_before_what_one_types(built_book, open_page, show):
+    page = open_page((built_book / "search.html").as_uri())
+    page.evaluate(show)
+    field = page.locator("form.bd-search:visible").last
+    icon, text = (field.locator(name).bounding_box() for name in ("i", "input"))
+    assert icon["width"] > 0
+    assert icon["x"] + icon["width"] <= text["x"]
