@@ -34,6 +34,17 @@ ASSETS = ("book/assets", "_config.yml", "_toc.yml")
 #: The outputs of notebooks, in Jupyter Book's own cache.
 CACHE = "_build/.jupyter_cache"
 
+#: Jupyter Book's command.  It ends with a traceback of its own after Sphinx has said what the trouble is.
+JUPYTER_BOOK = """
+import sys
+from jupyter_book.cli.main import main
+
+try:
+    main()
+except RuntimeError as error:
+    sys.exit(str(error))
+"""
+
 
 class BuildError(SiteError):
     """The book could not be built; the message says why and what to do."""
@@ -157,7 +168,7 @@ def _run_into_cache(notebook, path: Path, cache: JupyterCacheBase) -> None:
 
 def _run_jupyter_book(arguments: list[str], folder: Path) -> bool:
     """Run Jupyter Book in a process of its own, pass its messages on, and say whether it failed."""
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-c", JUPYTER_BOOK, *arguments]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "encoding": "utf8"}
     show = str if sys.stderr.isatty() else without_colours
     with subprocess.Popen(command, cwd=folder, **pipes) as process:

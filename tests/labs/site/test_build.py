@@ -70,6 +70,12 @@ def test_an_unchanged_build_runs_nothing_and_writes_no_page(rebuilt_book, capsys
     assert capsys.readouterr().out == "Building the book ...\n"
 
 
+def test_jupyter_book_finds_every_output_in_the_cache(built_once):
+    with contextlib.closing(sqlite3.connect(built_once[1] / build.CACHE / "global.db")) as database:
+        assert database.execute("SELECT count(*) FROM nbcache").fetchone() == (1,)
+        assert database.execute("SELECT count(*) FROM nbproject").fetchone() == (0,)  # what it ran itself
+
+
 def test_warnings_fail_the_build_each_time(book, capfd):
     (book / "_toc.yml").write_text("format: jb-book\nroot: book/index\n", "utf8")
     (book / "book/index.md").write_text("# Title\n\n[gone](gone.md)\n\n$\\wrong$\n\n### Too deep\n", "utf8")
