@@ -4,6 +4,7 @@ A stored notebook has what is listed here and nothing else, so it holds no trace
 moment.
 """
 
+import atexit
 import copy
 import hashlib
 import itertools
@@ -114,6 +115,8 @@ def run(notebook, path: Path, *, store_widget_state: bool = False) -> None:
         if vars(client).get("_async_cleanup_kernel_future"):
             # nbclient catches Ctrl-C, ends the kernel and fails in one of many ways
             raise KeyboardInterrupt from error
+        if client.km is None:  # what nbclient means to do when this process ends would be a traceback
+            atexit.unregister(client._cleanup_kernel)
         place = f"{path}: {places(notebook)[started[-1]]}" if started else str(path)
         raise SiteError(f"{place} {_what_happened(error)}") from error
 

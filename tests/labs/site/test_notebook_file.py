@@ -1,6 +1,8 @@
 """A notebook is refused with a reason, run as a reader runs it, and stored without a trace of anybody."""
 
 import json
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -80,15 +82,20 @@ def test_every_minor_format_is_read(path, minor):
             "import os\nos._exit(1)",
             "code cell 2 ended its kernel: either it stopped the process, or",
         ),
-        ("while True: pass", "code cell 2 did not end within 1 seconds"),
     ],
 )
-def test_a_cell_that_fails_is_named(path, write_notebook, monkeypatch, cell, said):
-    monkeypatch.setattr(notebook_file, "TIMEOUT", 1)
+def test_a_cell_that_fails_is_named(path, write_notebook, cell, said):
     write_notebook(path, "x = 1", cell, "print('never run')")
     with pytest.raises(SiteError, match=rf"(?s)^\S*notebook\.ipynb: {said}") as failure:
         notebook_file.run(notebook_file.read(path), path)
     assert "\x1b" not in str(failure.value)
+
+
+def test_a_cell_that_does_not_end_is_named(path, write_notebook, monkeypatch):
+    monkeypatch.setattr(notebook_file, "TIMEOUT", 1)
+    write_notebook(path, "while True: pass")
+    with pytest.raises(SiteError, match=r"notebook\.ipynb: code cell 1 did not end within 1 seconds"):
+        notebook_file.run(notebook_file.read(path), path)
 
 
 @pytest.mark.parametrize("name", ["no-such-kernel", "dying"])
@@ -101,6 +108,27 @@ def test_a_kernel_that_does_not_start_is_told(path, write_notebook, monkeypatch,
     write_notebook(path, "1")
     with pytest.raises(SiteError, match=r"notebook\.ipynb cannot be run, because no kernel starts \("):
         notebook_file.run(notebook_file.read(path), path)
+
+
+RUN = """
+import sys
+from pathlib import Path
+from labs.site import notebook_file
+
+notebook_file.METADATA["kernelspec"]["name"] = "no-such-kernel"
+path = Path(sys.argv[1])
+try:
+    notebook_file.run(notebook_file.read(path), path)
+except notebook_file.SiteError as error:
+    print(error)
+"""
+
+
+def test_nothing_follows_what_is_told(path, write_notebook):
+    write_notebook(path, "1")
+    run = subprocess.run([sys.executable, "-c", RUN, str(path)], capture_output=True, text=True, check=True)
+    assert "no kernel starts" in run.stdout
+    assert run.stderr == ""
 
 
 def test_what_a_cell_wrote_on_stderr_is_quoted(path, write_notebook):
