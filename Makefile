@@ -3,6 +3,10 @@
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
+PIP    := $(RUN) -m pip install --quiet --disable-pip-version-check
+
+PIP_FAILED = { echo "pip could not install everything; its own words are above. If they speak of a connection," \
+	"check the network, or the package index that 'pip config list' names; then run the same command again."; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help book html test lint format refresh lab clean
@@ -38,6 +42,15 @@ lab: $(VENV)/.installed  ## open the notebooks in JupyterLab
 clean:  ## remove what was built (the next build runs everything afresh); .venv stays
 	rm -rf _build .pytest_cache .ruff_cache .hypothesis
 
+# A folder that was copied or moved with its .venv would run the code of the folder that it came from.
+book html test refresh lab: own-code
+
+.PHONY: own-code
+own-code: $(VENV)/.installed
+	@$(RUN) -P -c 'import os, labs; os.path.samefile(labs.__path__[0], "labs") or exit(1)' 2>/dev/null || { \
+		echo "$(VENV) was set up for another folder; setting it up for this one ..."; \
+		$(PIP) --no-deps --no-build-isolation -e . || $(PIP_FAILED); }
+
 # The two set-ups.  Each is done once, and again when a file that declares dependencies changes.
 
 $(RUN):
@@ -47,10 +60,10 @@ $(RUN):
 
 $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(RUN)
 	@echo "Installing what the book needs: about 500 MB, a few minutes the first time ..."
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(PIP) -r requirements.txt || $(PIP_FAILED)
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need ..."
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt -e ".[test]"
+	@$(PIP) -r requirements.txt -e ".[test]" || $(PIP_FAILED)
 	@touch $@

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from labs.site import build, refresh
+from labs.site import build, environment, refresh
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -17,15 +17,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for name, says in (("serve", "serve the built site on this machine"), ("book", "build, then serve")):
         command = commands.add_parser(name, help=says)
         command.add_argument(
-            "--port", type=int, default=8000, help="another one is taken if it is busy (8000)"
+            "--port", type=port, default=8000, help="another one is taken if it is busy (8000)"
         )
     command = commands.add_parser("refresh", help="run notebooks and store their outputs")
     command.add_argument("notebooks", nargs="*", type=Path, help="the notebooks (all of book/)")
     return parser.parse_args(arguments)
 
 
+def port(text: str) -> int:
+    """The port that an argument names."""
+    if not (text.isascii() and text.isdigit() and int(text) < 2**16):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to 65535, got {text!r}")
+    return int(text)
+
+
 def run(options: argparse.Namespace) -> None:
     """Carry out one command."""
+    if options.command != "serve":
+        environment.leave_home_alone()
     if options.command in ("build", "book"):
         site = build.build()
         print(f"The site is in {site}", flush=True)
@@ -41,8 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Carry out a command line; returns the process's exit code."""
     try:
         run(parse(arguments))
-    except (build.BuildError, refresh.RefreshError) as error:
+    except environment.SiteError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}. "
+            "Check its permissions and the space left on the disk, and run it again.",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print("\nInterrupted; nothing is half done: run it again.", file=sys.stderr)

@@ -9,26 +9,44 @@ import functools
 import hashlib
 import http.server
 import json
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-#: The top of the repository; labs is installed from there.
-ROOT = Path(__file__).resolve().parents[2]
+import yaml
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.cache.main import JupyterCacheBase
+from sphinx_external_toc.parsing import MalformedError, SiteMap, parse_toc_data
+from sqlalchemy.exc import SQLAlchemyError
+
+from labs.site import notebook_file
+from labs.site.environment import ROOT, SiteError, read_text, require_own_code
+from labs.site.notebook_file import without_colours
 
 #: What every executed notebook depends on, besides itself.
 CODE = ("labs", "constraints.txt")
 #: What every written page depends on, besides its text.
 ASSETS = ("book/assets", "_config.yml", "_toc.yml")
 
-# A kernel says this on the error channel; Jupyter Book's kernels listen on this machine only.
-KERNEL_NOTICE = "Kernel is running over TCP without encryption"
+#: The outputs of notebooks, in Jupyter Book's own cache.
+CACHE = "_build/.jupyter_cache"
+
+#: Jupyter Book's command.  It ends with a traceback of its own after Sphinx has said what the trouble is.
+JUPYTER_BOOK = """
+import sys
+from jupyter_book.cli.main import main
+
+try:
+    main()
+except RuntimeError as error:
+    sys.exit(str(error))
+"""
 
 
-class BuildError(RuntimeError):
+class BuildError(SiteError):
     """The book could not be built; the message says why and what to do."""
 
 
@@ -39,49 +57,124 @@ def build(root: Path = ROOT) -> Path:
         root: the folder of `_config.yml` and `_toc.yml`.
 
     Returns: the folder of the site, `root/_build/html`.
-    Raises: BuildError if anything went wrong.
+    Raises: BuildError if anything went wrong; SiteError if notebooks would import another folder's code.
     """
+    require_own_code()
+    paths = notebooks_of(root)
     made_from = {"code": fingerprint(root, CODE), "assets": fingerprint(root, ASSETS)}
     drop_stale(root, made_from)
     _write_record(root, made_from | {"finished": False})
-    afresh = not (root / "_build/.jupyter_cache").exists()
+    afresh = not (root / CACHE).exists()
     print(f"Building the book{', executing every notebook: about a minute' * afresh} ...", flush=True)
+    if failures := execute(paths, root):
+        names = " and ".join(path.relative_to(root).as_posix() for path in failures)
+        raise BuildError(
+            "\n\n".join([*failures.values(), f"The book was not built because of {names}: see above."])
+        )
     arguments = ["build", str(root), "--warningiserror", "--keep-going", "--nitpick", "--quiet"]
-    failed = _run_jupyter_book(arguments, root)
-    failures = notebook_failures(root)
-    if failed or failures:
-        raise BuildError("\n\n".join([*failures, "The book was not built: the messages above say why."]))
+    if _run_jupyter_book(arguments, root):
+        raise BuildError("The book was not built: the messages above say why.")
     _write_record(root, made_from | {"finished": True})
     return root / "_build/html"
 
 
+def notebooks_of(root: Path) -> list[Path]:
+    """The notebooks that the table of contents lists.
+
+    Raises: BuildError if there is no configuration or no table of contents.
+    """
+    for name, parse in (("_config.yml", config_of), ("_toc.yml", toc_of)):
+        try:
+            parsed = parse(read_text(root / name))
+        except FileNotFoundError as error:
+            raise BuildError(f"{root} has no {name}: restore it with `git restore {name}`") from error
+        except (MalformedError, yaml.YAMLError) as error:
+            raise BuildError(f"{root / name} is damaged: {error}") from error
+    return [path for path in (root / f"{page}.ipynb" for page in parsed) if path.exists()]
+
+
+def config_of(text: str) -> dict:
+    """The settings in the text of a `_config.yml`."""
+    settings = yaml.safe_load(text)
+    if not isinstance(settings, dict):
+        raise MalformedError(f"expected settings by name, got {text[:30]!r}")
+    return settings
+
+
+def toc_of(text: str) -> SiteMap:
+    """The table of contents in the text of a `_toc.yml`."""
+    return parse_toc_data(yaml.safe_load(text))
+
+
+def execute(paths: Iterable[Path], root: Path) -> dict[Path, str]:
+    """Run those of these notebooks whose outputs are not in the cache yet, and put them there.
+
+    Jupyter Book would run them too, but names none: a broken file or kernel is a traceback of its own code.
+
+    Returns: what went wrong, by notebook; the others are run all the same.
+    """
+    failures = {}
+    cache = open_cache(root / CACHE)
+    try:
+        for path in paths:
+            try:
+                notebook = notebook_file.read(path)
+                if not _is_cached(notebook, cache):
+                    print(f"Running {path.relative_to(root).as_posix()} ...", flush=True)
+                    _run_into_cache(notebook, path, cache)
+            except SiteError as error:
+                failures[path] = str(error)
+    finally:
+        cache.db.dispose()
+    return failures
+
+
+def open_cache(folder: Path) -> JupyterCacheBase:
+    """The cache in this folder, emptied if anything in it is damaged."""
+    cache = get_cache(folder)
+    try:
+        for record in cache.list_cache_records():
+            cache.get_cache_bundle(record.pk)
+    except Exception as error:  # a damaged database or notebook can provoke any
+        reason = str(error).split("\n")[0]
+        print(
+            f"The outputs kept in {folder} are damaged ({reason}): every notebook is run again.", flush=True
+        )
+        cache.db.dispose()
+        cache.clear_cache()
+    return cache
+
+
+def _is_cached(notebook, cache: JupyterCacheBase) -> bool:
+    """Whether the cache has the outputs of this notebook's code."""
+    try:
+        cache.match_cache_notebook(notebook)
+    except KeyError:
+        return False
+    return True
+
+
+def _run_into_cache(notebook, path: Path, cache: JupyterCacheBase) -> None:
+    """Run a notebook and keep its outputs, if none of them is on stderr."""
+    notebook_file.run(notebook, path, store_widget_state=True)
+    if complaints := notebook_file.stderr(notebook):
+        raise BuildError("\n".join(f"{path}: {complaint}" for complaint in complaints))
+    try:
+        cache.cache_notebook_bundle(CacheBundleIn(notebook, str(path)), check_validity=False, overwrite=True)
+    except (RuntimeError, SQLAlchemyError) as error:
+        reason = error.__cause__ or error
+        raise BuildError(f"the outputs of {path} cannot be kept in {cache.path}: {reason}") from error
+
+
 def _run_jupyter_book(arguments: list[str], folder: Path) -> bool:
     """Run Jupyter Book in a process of its own, pass its messages on, and say whether it failed."""
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-c", JUPYTER_BOOK, *arguments]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "encoding": "utf8"}
     show = str if sys.stderr.isatty() else without_colours
     with subprocess.Popen(command, cwd=folder, **pipes) as process:
         for line in process.stderr:
-            if KERNEL_NOTICE not in line:
-                print(show(line), end="", file=sys.stderr, flush=True)
+            print(show(line), end="", file=sys.stderr, flush=True)
     return process.returncode != 0
-
-
-def notebook_failures(root: Path) -> list[str]:
-    """For each notebook that failed in the last build, its name and the traceback of the failing cell."""
-    folder = root / "_build/html/reports"
-    failures = []
-    for report in sorted(folder.rglob("*.err.log")):
-        name = report.relative_to(folder).as_posix().removesuffix(".err.log") + ".ipynb"
-        # a report begins with the way into the kernel, which says nothing about the notebook
-        text = report.read_text("utf8").split("CellExecutionError: ", 1)[-1]
-        failures.append(f"{name} failed:\n{without_colours(text).strip()}")
-    return failures
-
-
-def without_colours(text: str) -> str:
-    """What a program wrote for a terminal, as plain text."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 # What is kept from one build to the next
@@ -100,24 +193,26 @@ def fingerprint(root: Path, names: Iterable[str]) -> str:
 def drop_stale(root: Path, made_from: dict[str, str]) -> None:
     """Throw away what `_build` holds and a fresh build from these fingerprints would write differently."""
     record = _read_record(root)
-    stale = ["html/reports"]  # or a notebook that was mended would still count as failed
+    stale = []
     if record.get("code") != made_from["code"]:
-        stale += [".jupyter_cache", "jupyter_execute", ".doctrees", "html"]
-    elif not record["finished"]:
+        stale = [".jupyter_cache", "jupyter_execute", ".doctrees", "html"]
+    elif record.get("finished") is not True:
         # Sphinx shows a warning only when it reads the page, so a failed build would now succeed
-        stale += [".doctrees", "html"]
-    elif record["assets"] != made_from["assets"]:
-        stale += ["html"]
-    for name in stale:
-        shutil.rmtree(root / "_build" / name, ignore_errors=True)
+        stale = [".doctrees", "html"]
+    elif record.get("assets") != made_from["assets"]:
+        stale = ["html"]
+    for path in (root / "_build" / name for name in stale):
+        if path.exists():
+            shutil.rmtree(path)
 
 
 def _read_record(root: Path) -> dict:
-    """What the last build was made from; empty if there was none."""
+    """What the last build was made from; empty if there was none, or if the record is damaged."""
     try:
-        return json.loads((root / "_build/made-from.json").read_text("utf8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+        record = json.loads((root / "_build/made-from.json").read_bytes())
+    except (FileNotFoundError, ValueError):
         return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _write_record(root: Path, record: dict) -> None:

@@ -13,11 +13,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from labs.site import build, refresh
+from labs.site import build, notebook_file, refresh
 from tests.conftest import new_page
 
 #: The pages of the table of contents, and the two that are made for every book: start and search.
@@ -395,7 +394,7 @@ def test_page_is_light(site, name):
 
 @pytest.mark.parametrize("path", refresh.notebooks(), ids=lambda path: path.name)
 def test_notebook_is_stored_as_refresh_writes_it(path):
-    assert refresh.problems(nbformat.read(path, as_version=4)) == []
+    assert notebook_file.problems(notebook_file.read(path)) == []
 
 
 @pytest.mark.parametrize("path", sorted(Path(build.ROOT, "book").glob("*.md")), ids=lambda path: path.name)

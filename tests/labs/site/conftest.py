@@ -111,7 +111,8 @@ def write_book(root):
         "format: jb-book\nroot: book/index\nchapters: [{file: book/notebook}]\n", "utf8"
     )
     (root / "book/index.md").write_text(INDEX, "utf8")
-    write_notebook(root / "book/notebook.ipynb", WIDGET.strip(), "print('printed')", "Greeting(name='Bob')")
+    look = "from pathlib import Path\n\nprint(Path('../labs/code.py').read_text())"
+    write_notebook(root / "book/notebook.ipynb", WIDGET.strip(), look, "Greeting(name='Bob')")
 
 
 @pytest.fixture
@@ -122,8 +123,29 @@ def book(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def built_book(tmp_path_factory):
-    """The site of a small book, for looking only."""
-    root = tmp_path_factory.mktemp("book")
+def built_once(tmp_path_factory):
+    """The folder of a small book, built, and a copy of it."""
+    root, copy = tmp_path_factory.mktemp("book") / "book", tmp_path_factory.mktemp("copy") / "book"
+    root.mkdir()
     write_book(root)
-    return build.build(root)
+    build.build(root)
+    shutil.copytree(root, copy)
+    return root, copy
+
+
+@pytest.fixture
+def built_book(built_once):
+    """The site of a small book, for looking only."""
+    return built_once[0] / "_build/html"
+
+
+@pytest.fixture
+def rebuilt_book(built_once):
+    """The folder of a small book that is built, to change it and build it again.
+
+    It is put back afterwards, in the same place: Sphinx starts afresh in another.
+    """
+    root, copy = built_once
+    yield root
+    shutil.rmtree(root)
+    shutil.copytree(copy, root)

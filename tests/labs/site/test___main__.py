@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labs.site import __main__ as command
-from labs.site import build, refresh
+from labs.site import build, environment, refresh
 
 
 @pytest.fixture
@@ -17,6 +17,7 @@ def calls(monkeypatch):
         made.append("build")
         return Path("site")
 
+    monkeypatch.setattr(environment, "leave_home_alone", lambda: None)
     monkeypatch.setattr(build, "build", pretend_build)
     monkeypatch.setattr(build, "serve", lambda port: made.append(f"serve {port}"))
     monkeypatch.setattr(refresh, "refresh", lambda paths: made.append(paths))
@@ -52,7 +53,17 @@ def test_build_ends_with_where_the_site_is_and_what_to_do(capsys):
     ("error", "code", "said"),
     [
         (build.BuildError("why"), 1, "why\n"),
-        (refresh.RefreshError("why"), 1, "why\n"),
+        (environment.SiteError("why"), 1, "why\n"),
+        (
+            PermissionError(13, "Permission denied", "_build/x"),
+            1,
+            "_build/x cannot be read or written: ",
+        ),
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "A file cannot be read or written: No space",
+        ),
         (KeyboardInterrupt(), 130, "\nInterrupted"),
     ],
 )
@@ -60,6 +71,7 @@ def test_troubles_are_told_and_end_with_an_exit_code(monkeypatch, capsys, error,
     def fail():
         raise error
 
+    monkeypatch.setattr(environment, "leave_home_alone", lambda: None)
     monkeypatch.setattr(build, "build", fail)
     assert command.main(["build"]) == code
     assert capsys.readouterr().err.startswith(said)
@@ -71,3 +83,23 @@ def test_other_words_are_refused(arguments, capsys):
         command.main(arguments)
     assert ended.value.code == 2
     assert "usage: python -m labs.site" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "-1", "http", "80.5", ""])
+def test_what_is_no_port_is_refused(port, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["serve", f"--port={port}"])
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith(f"argument --port: expected a whole number from 0 to 65535, got {port!r}")
+
+
+@pytest.mark.parametrize(
+    ("words", "kept_off"), [("build", True), ("book", True), ("refresh", True), ("serve", False)]
+)
+@pytest.mark.usefixtures("calls")
+def test_what_runs_notebooks_leaves_home_alone(words, kept_off, monkeypatch):
+    asked = []
+    monkeypatch.setattr(environment, "leave_home_alone", lambda: asked.append(True))
+    command.main([words])
+    assert asked == [True] * kept_off

@@ -1,10 +1,15 @@
 """A build fails loudly, succeeds quietly, and never shows what is no longer true."""
 
+import contextlib
 import filecmp
 import json
+import os
 import re
 import shutil
 import socket
+import sqlite3
+import subprocess
+import sys
 import threading
 import urllib.request
 
@@ -12,14 +17,10 @@ import pytest
 
 from labs.site import build
 from labs.site.build import BuildError
+from labs.site.environment import SiteError
 
 MADE_FROM = {"code": "c", "assets": "a"}
 KEPT = (".jupyter_cache", "jupyter_execute", ".doctrees", "html")
-
-
-def test_root_is_the_repository():
-    assert (build.ROOT / "_config.yml").exists()
-    assert (build.ROOT / "labs/site/build.py").exists()
 
 
 # The whole way
@@ -37,63 +38,207 @@ def comparable(content):
     return re.sub(rb', "\w+": \[\]', b"", content)
 
 
-def test_an_incremental_build_equals_a_fresh_one(book, write_notebook):
-    page, notebook = book / "book/index.md", book / "book/notebook.ipynb"
-    picture = "import matplotlib.pyplot as plt\n\nplt.plot([1, {}])\nplt.show()"
-    old_text, new_notebook = page.read_text("utf8"), notebook.read_bytes()
-    page.write_text("# Old\n\n$z$\n", "utf8")
-    write_notebook(notebook, picture.format(3))
-    site = build.build(book)
-    assert "Old" in (site / "book/index.html").read_text("utf8")
+def test_an_incremental_build_equals_a_fresh_one(rebuilt_book, write_notebook):
+    page, notebook = rebuilt_book / "book/index.md", rebuilt_book / "book/notebook.ipynb"
+    old_text, old_notebook = page.read_text("utf8"), notebook.read_bytes()
+    fresh = rebuilt_book / "fresh"
+    shutil.copytree(rebuilt_book / "_build/html", fresh)
+    page.write_text("# Other\n\n$z$\n", "utf8")
+    write_notebook(notebook, "import matplotlib.pyplot as plt\n\nplt.plot([1, 3])\nplt.show()")
+    site = build.build(rebuilt_book)
+    assert "Other" in (site / "book/index.html").read_text("utf8")
+    assert list(site.rglob("*.png"))
 
     page.write_text(old_text, "utf8")
-    notebook.write_bytes(new_notebook)
-    incremental = book / "incremental"
-    shutil.copytree(build.build(book), incremental)
-    shutil.rmtree(book / "_build")
-    fresh = build.build(book)
-    assert files_of(incremental) == files_of(fresh)
+    notebook.write_bytes(old_notebook)
+    build.build(rebuilt_book)
+    assert files_of(site) == files_of(fresh)
     for name in files_of(fresh):
-        one, other = ((site / name).read_bytes() for site in (incremental, fresh))
+        one, other = ((folder / name).read_bytes() for folder in (site, fresh))
         assert comparable(one) == comparable(other), name
 
 
-def test_an_unchanged_build_writes_no_page(book):
+def test_an_unchanged_build_runs_nothing_and_writes_no_page(rebuilt_book, capsys):
     def written():
-        pages = (build.build(book) / "book").glob("*.html")
+        pages = (rebuilt_book / "_build/html/book").glob("*.html")
         return {page.name: page.stat().st_mtime_ns for page in pages}
 
     before = written()
     assert set(before) == {"index.html", "notebook.html"}
+    build.build(rebuilt_book)
     assert written() == before
+    assert capsys.readouterr().out == "Building the book ...\n"
 
 
-def test_a_failing_cell_fails_the_build_until_it_is_mended(book, write_notebook, capfd):
-    notebook = book / "book/notebook.ipynb"
-    write_notebook(notebook, "x = 0", "print('so far')\n1 / x")
-    for _ in range(2):  # a second try must not pass because the page has been read already
-        with pytest.raises(BuildError) as failure:
-            build.build(book)
-        message = str(failure.value)
-        assert message.startswith("book/notebook.ipynb failed:\nAn error occurred while executing")
-        assert "1 / x" in message
-        assert "ZeroDivisionError: division by zero" in message
-        assert "\x1b" not in message
-    write_notebook(notebook, "x = 1", "1 / x")
-    build.build(book)
-    assert "Kernel is running" not in capfd.readouterr().err
+def test_jupyter_book_finds_every_output_in_the_cache(built_once):
+    with contextlib.closing(sqlite3.connect(built_once[1] / build.CACHE / "global.db")) as database:
+        assert database.execute("SELECT count(*) FROM nbcache").fetchone() == (1,)
+        assert database.execute("SELECT count(*) FROM nbproject").fetchone() == (0,)  # what it ran itself
 
 
 def test_warnings_fail_the_build_each_time(book, capfd):
     (book / "_toc.yml").write_text("format: jb-book\nroot: book/index\n", "utf8")
     (book / "book/index.md").write_text("# Title\n\n[gone](gone.md)\n\n$\\wrong$\n\n### Too deep\n", "utf8")
-    for _ in range(2):
-        with pytest.raises(BuildError, match="The book was not built: the messages above say why"):
-            build.build(book)
-        told = capfd.readouterr().err
-        assert "index.md:3: WARNING: 'myst' cross-reference target not found: 'gone.md'" in told
-        assert "index.md:5: WARNING: mathematics: Undefined control sequence" in told
-        assert "index.md:7: WARNING: Non-consecutive header level" in told
+    with pytest.raises(BuildError, match="The book was not built: the messages above say why"):
+        build.build(book)
+    told = capfd.readouterr().err
+    assert "index.md:3: WARNING: 'myst' cross-reference target not found: 'gone.md'" in told
+    assert "index.md:5: WARNING: mathematics: Undefined control sequence" in told
+    assert "index.md:7: WARNING: Non-consecutive header level" in told
+    # Sphinx says nothing about a page that it has read already: the next build must read it again
+    assert json.loads((book / "_build/made-from.json").read_text("utf8"))["finished"] is False
+
+
+# Notebooks
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """The path of the only notebook of a book that Jupyter Book never comes to build."""
+    (tmp_path / "_config.yml").write_text("title: Small\n", "utf8")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/notebook\n", "utf8")
+    (tmp_path / "book").mkdir()
+    return tmp_path / "book/notebook.ipynb"
+
+
+def run_again(root):
+    """Run the notebooks of a book whose outputs are not in the cache; what went wrong, by name."""
+    failures = build.execute(build.notebooks_of(root), root)
+    return {path.relative_to(root).as_posix(): told for path, told in failures.items()}
+
+
+def test_a_notebook_that_fails_is_named_in_the_last_line(notebook, write_notebook, tmp_path, capfd):
+    write_notebook(notebook, "x = 0", "print('so far')\n1 / x")
+    for _ in range(2):  # a second try must not pass because of something that the first has left
+        with pytest.raises(BuildError) as failure:
+            build.build(tmp_path)
+        first, *_, last = str(failure.value).splitlines()
+        assert first == f"{notebook}: code cell 2 failed:"
+        assert last == "The book was not built because of book/notebook.ipynb: see above."
+        assert "1 / x" in str(failure.value)
+        assert "ZeroDivisionError: division by zero" in str(failure.value)
+    assert capfd.readouterr().err == ""
+    write_notebook(notebook, "x = 1", "1 / x")
+    assert run_again(tmp_path) == {}
+
+
+def test_all_that_fail_are_named_and_the_others_are_run(notebook, write_notebook, tmp_path, capsys):
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/notebook\n"
+        "chapters: [{file: book/conflict}, {file: book/loud}, {file: book/page}, {file: book/sound}]",
+        "utf8",
+    )
+    write_notebook(notebook, "import os\nos._exit(1)")
+    notebook.with_name("conflict.ipynb").write_text("<<<<<<< HEAD\n")
+    notebook.with_name("page.md").touch()
+    drawn = "import matplotlib.pyplot as plt\n\nplt.title('中')\nplt.show()"
+    write_notebook(notebook.with_name("loud.ipynb"), drawn)
+    write_notebook(notebook.with_name("sound.ipynb"), "1")
+    failures = run_again(tmp_path)
+    assert list(failures) == ["book/notebook.ipynb", "book/conflict.ipynb", "book/loud.ipynb"]
+    assert "code cell 1 ended its kernel" in failures["book/notebook.ipynb"]
+    assert "unresolved merge conflict in line 1" in failures["book/conflict.ipynb"]
+    assert re.search(
+        r"loud\.ipynb: code cell 1: expected nothing on stderr, got: ", failures["book/loud.ipynb"]
+    )
+    assert "Glyph 20013" in failures["book/loud.ipynb"]
+    assert capsys.readouterr().out.splitlines()[-1] == "Running book/sound.ipynb ..."
+    failed_again = run_again(tmp_path)
+    assert list(failed_again) == list(failures)
+    assert "sound" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("global.db", lambda path: path.write_bytes(b"garbage" * 1000)),
+        ("global.db", lambda path: path.write_bytes(b"")),
+        ("executed/*/base.ipynb", lambda path: path.write_text(path.read_text("utf8")[:100], "utf8")),
+        ("executed/*/base.ipynb", lambda path: path.unlink()),
+    ],
+    ids=["garbage", "empty", "cut", "gone"],
+)
+def test_a_damaged_cache_is_thrown_away_with_a_sentence(
+    notebook, write_notebook, tmp_path, capsys, name, damage
+):
+    write_notebook(notebook, "1")
+    assert run_again(tmp_path) == {}
+    (found,) = (tmp_path / build.CACHE).glob(name)
+    damage(found)
+    capsys.readouterr()
+    assert run_again(tmp_path) == {}
+    told, ran = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"The outputs kept in .*\.jupyter_cache are damaged \(.+\): every notebook .*", told)
+    assert ran == "Running book/notebook.ipynb ..."
+    assert run_again(tmp_path) == {}
+    assert capsys.readouterr().out == ""
+
+
+def test_outputs_that_cannot_be_kept_are_an_error(notebook, write_notebook, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise RuntimeError("cache") from OSError("disk is full")
+
+    monkeypatch.setattr(build.JupyterCacheBase, "cache_notebook_bundle", full)
+    write_notebook(notebook, "1")
+    (told,) = run_again(tmp_path).values()
+    assert re.search(r"the outputs of \S*notebook\.ipynb cannot be kept in \S*: disk is full", told)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("_toc.yml", None, "has no _toc.yml: restore it with `git restore _toc.yml`"),
+        ("_config.yml", None, "has no _config.yml: restore it"),
+        ("_toc.yml", "[]", "_toc.yml is damaged: toc is not a mapping"),
+        ("_toc.yml", "root: [", "(?s)_toc.yml is damaged: .*line 1, column 8"),
+        ("_config.yml", "", "_config.yml is damaged: expected settings by name, got ''"),
+        ("_config.yml", "a: [", "(?s)_config.yml is damaged: .*line 1, column 5"),
+    ],
+)
+@pytest.mark.usefixtures("notebook")
+def test_a_missing_or_damaged_configuration_is_named(tmp_path, name, text, said):
+    (tmp_path / name).unlink() if text is None else (tmp_path / name).write_text(text)
+    with pytest.raises(BuildError, match=said):
+        build.build(tmp_path)
+
+
+INTERRUPT = """
+import os, signal
+
+os.kill(os.getppid(), signal.SIGINT)
+while True:
+    pass
+"""
+
+BUILD = """
+import sys
+from functools import partial
+from pathlib import Path
+from labs.site import __main__, build
+
+build.build = partial(build.build, Path(sys.argv[1]))
+sys.exit(__main__.main(["build"]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signal of the kind")
+def test_ctrl_c_ends_the_build_at_once_and_the_next_one_starts_afresh(notebook, write_notebook, tmp_path):
+    write_notebook(notebook, INTERRUPT)
+    command = [sys.executable, "-c", BUILD, str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": ""})
+    assert (run.returncode, run.stderr) == (130, "\nInterrupted; nothing is half done: run it again.\n")
+    assert json.loads((tmp_path / "_build/made-from.json").read_text("utf8"))["finished"] is False
+    with contextlib.closing(sqlite3.connect(tmp_path / build.CACHE / "global.db")) as database:
+        assert database.execute("SELECT count(*) FROM nbcache").fetchone() == (0,)
+
+
+def test_an_environment_of_another_folder_is_refused(tmp_path, monkeypatch):
+    def refuse():
+        raise SiteError("another folder's")
+
+    monkeypatch.setattr(build, "require_own_code", refuse)
+    with pytest.raises(SiteError, match="another folder's"):
+        build.build(tmp_path)
 
 
 # What is kept
@@ -129,6 +274,14 @@ def test_fingerprint_sees_names_and_contents(tmp_path):
     [
         (None, set()),
         ("{broken", set()),
+        ("[]", set()),
+        ("null", set()),
+        ('"code"', set()),
+        ('{"code": 1}', set()),
+        (b"\xff\xfe", set()),
+        ({"code": "c"}, {".jupyter_cache", "jupyter_execute"}),
+        ({"code": "c", "finished": "yes"}, {".jupyter_cache", "jupyter_execute"}),
+        ({"code": "c", "finished": True}, {".jupyter_cache", "jupyter_execute", ".doctrees"}),
         (MADE_FROM | {"finished": True}, set(KEPT)),
         (MADE_FROM | {"finished": True, "code": "other"}, set()),
         (MADE_FROM | {"finished": False}, {".jupyter_cache", "jupyter_execute"}),
@@ -142,35 +295,40 @@ def test_what_no_longer_holds_is_thrown_away(tmp_path, record, left):
     for name in KEPT:
         (tmp_path / "_build" / name).mkdir(parents=True)
     if record is not None:
-        text = record if isinstance(record, str) else json.dumps(record)
-        (tmp_path / "_build/made-from.json").write_text(text, "utf8")
+        content = json.dumps(record).encode() if isinstance(record, dict) else record
+        content = content.encode() if isinstance(content, str) else content
+        (tmp_path / "_build/made-from.json").write_bytes(content)
     build.drop_stale(tmp_path, MADE_FROM)
     assert {path.name for path in (tmp_path / "_build").iterdir()} - {"made-from.json"} == left
 
 
-def test_a_change_of_the_code_executes_notebooks_again(book, write_notebook):
-    write_notebook(
-        book / "book/notebook.ipynb", "from pathlib import Path", "Path('../labs/code.py').read_text()"
-    )
-    page = build.build(book) / "book/notebook.html"
+def test_what_cannot_be_thrown_away_is_an_error(tmp_path):
+    (tmp_path / "_build").mkdir()
+    (tmp_path / "_build/html").touch()
+    with pytest.raises(NotADirectoryError):
+        build.drop_stale(tmp_path, MADE_FROM)
+
+
+def test_a_change_of_the_code_executes_notebooks_again(rebuilt_book):
+    page = rebuilt_book / "_build/html/book/notebook.html"
     assert "ANSWER = 42" in page.read_text("utf8")
-    (book / "labs/code.py").write_text("ANSWER = 43\n", "utf8")
-    build.build(book)
+    (rebuilt_book / "labs/code.py").write_text("ANSWER = 43\n", "utf8")
+    build.build(rebuilt_book)
     assert "ANSWER = 43" in page.read_text("utf8")
 
 
-def test_a_change_of_an_asset_reaches_every_page(book):
-    page = build.build(book) / "book/index.html"
+def test_a_change_of_an_asset_reaches_every_page(rebuilt_book):
+    page = rebuilt_book / "_build/html/book/index.html"
 
     def version():
         return re.search(r"labs\.css\?v=(\w+)", page.read_text("utf8"))[1]
 
     before = version()
-    with (book / "book/assets/labs.css").open("a", encoding="utf8") as sheet:
-        sheet.write("p { color: red; }\n")
-    build.build(book)
+    sheet = rebuilt_book / "book/assets/labs.css"
+    sheet.write_text(sheet.read_text("utf8") + "p { color: red; }\n", "utf8")
+    build.build(rebuilt_book)
     assert version() != before
-    assert filecmp.cmp(book / "book/assets/labs.css", page.parents[1] / "_static/labs.css", shallow=False)
+    assert filecmp.cmp(sheet, page.parents[1] / "_static/labs.css", shallow=False)
 
 
 # Reading it
