@@ -1,6 +1,7 @@
 """Dependencies point one way, are declared, and are pinned; every test file mirrors a file of the code."""
 
 import ast
+import importlib.metadata
 import re
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 LABS = ROOT / "labs"
@@ -92,6 +94,15 @@ def test_every_declared_package_is_pinned_within_its_range():
         assert versions, f"{requirement.name} of {file} is not in constraints.txt"
         for version in versions:
             assert requirement.specifier.contains(version), f"{file}: {requirement} and the pin {version}"
+
+
+@pytest.mark.skipif(Path(sys.prefix).name != ".venv-oldest", reason="only `make test-oldest` can tell")
+def test_the_oldest_permitted_packages_exist():
+    for file, requirement in declared():
+        bounds = [spec.version for spec in requirement.specifier if spec.operator == ">="]
+        if bounds:  # what builds the package is pinned instead
+            found = importlib.metadata.version(requirement.name)
+            assert Version(found) == Version(bounds[0]), f"{file}: {requirement} begins at {found}"
 
 
 def test_a_package_declared_twice_has_one_range():
