@@ -8,12 +8,17 @@ PIP    := $(RUN) -m pip install --quiet --disable-pip-version-check
 PIP_FAILED = { echo "pip could not install everything; its own words are above. If they speak of a connection," \
 	"check the network, or the package index that 'pip config list' names; then run the same command again."; exit 1; }
 
+# The test command, to be followed by what to test.
+PYTEST := -m pytest -n auto --dist loadgroup
+NBVAL  := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg
+
 .DEFAULT_GOAL := help
-.PHONY: help book html test lint format refresh lab clean
+.PHONY: help book html test test-more test-busy test-newest test-oldest lint format refresh lab clean own-code
 
 help:  ## list these commands
 	@echo "Transformer, one number at a time"
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1 \2/' | awk '{ printf "  make %-9s", $$2; $$1 = $$2 = ""; print $$0 }'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1 \2/' \
+		| awk '{ printf "  make %-11s", $$2; $$1 = $$2 = ""; print $$0 }'
 
 book: $(VENV)/.installed  ## build the course and serve it on this machine
 	@$(RUN) -m labs.site book
@@ -22,8 +27,20 @@ html: $(VENV)/.installed  ## only build it, into _build/html
 	@$(RUN) -m labs.site build
 
 test: $(VENV)/.installed-test  ## every test: library, notebooks (outputs compared), pages in a browser
-	@$(RUN) -m pytest -n auto --dist loadgroup --nbval --nbval-current-env \
-		--nbval-sanitize-with tests/nbval-sanitize.cfg tests book
+	@$(RUN) $(PYTEST) $(NBVAL) tests book
+
+test-more: $(VENV)/.installed-test  ## the larger proofs, which `make test` leaves out
+	@$(RUN) $(PYTEST) -m more tests
+
+BUSY_RUNS ?= 10
+test-busy: $(VENV)/.installed-test  ## the tests in a browser, ten times (or BUSY_RUNS=N) beside two busy loops
+	@$(RUN) tests/busy.py $(BUSY_RUNS) -n auto --dist loadgroup -m "browser and not more" tests
+
+test-newest:  ## every test with the newest packages that the declared ranges permit
+	$(call test_range,.venv-newest,highest)
+
+test-oldest:  ## every test with the oldest packages that they permit
+	$(call test_range,.venv-oldest,lowest-direct)
 
 lint: $(VENV)/.installed-test  ## style of code and notebooks
 	@$(RUN) -m ruff check
@@ -37,15 +54,14 @@ refresh: $(VENV)/.installed  ## run every notebook and store its outputs
 	@$(RUN) -m labs.site refresh
 
 lab: $(VENV)/.installed  ## open the notebooks in JupyterLab
-	@cd book && ../$(RUN) -m jupyterlab --ip=127.0.0.1
+	@$(RUN) -m jupyterlab --ip=127.0.0.1 book
 
 clean:  ## remove what was built (the next build runs everything afresh); .venv stays
 	rm -rf _build .pytest_cache .ruff_cache .hypothesis
 
 # A folder that was copied or moved with its .venv would run the code of the folder that it came from.
-book html test refresh lab: own-code
+book html test test-more test-busy refresh lab: own-code
 
-.PHONY: own-code
 own-code: $(VENV)/.installed
 	@$(RUN) -P -c 'import os, labs; os.path.samefile(labs.__path__[0], "labs") or exit(1)' 2>/dev/null || { \
 		echo "$(VENV) was set up for another folder; setting it up for this one ..."; \
@@ -67,3 +83,19 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need ..."
 	@$(PIP) -r requirements.txt -e ".[test]" || $(PIP_FAILED)
 	@touch $@
+
+# The two ends of the declared ranges, each in an environment of its own that is made afresh every time:
+# uv resolves them, without the pins of constraints.txt, and says what it chose.  What another set of packages
+# built would be taken for fresh, so _build goes, before and after.
+
+UV := uv==0.13.9
+
+define test_range
+	@echo "Making $(1) with $(PYTHON), resolution $(2) ..."
+	@$(PYTHON) -m venv --clear $(1)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(UV) || $(PIP_FAILED)
+	@sed /^-c/d requirements.txt | $(1)/bin/python -m uv pip install --python $(1) --quiet --resolution $(2) -r - -e ".[test]"
+	@$(1)/bin/python -m uv pip freeze --python $(1)
+	@rm -rf _build
+	@$(1)/bin/python $(PYTEST) $(NBVAL) tests book; code=$$?; rm -rf _build; exit $$code
+endef

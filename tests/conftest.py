@@ -150,9 +150,9 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(f"{name}: {value}")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+@pytest.hookimpl(tryfirst=True)  # before pytest and xdist read the marks
 def pytest_collection_modifyitems(config, items):
-    """Say which tests stay together on one worker, for `--dist loadgroup`.
+    """Mark the tests of a browser, and say which tests stay together on one worker (`--dist loadgroup`).
 
     Tests of a browser spread over the workers: one group for each function, or for each visit where many
     functions question one page. Everything else, notebooks too, stays together file by file.
@@ -160,7 +160,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         parts = [item.path.relative_to(config.rootpath).as_posix()]
         if "browser" in getattr(item, "fixturenames", ()):
-            visit = getattr(item, "callspec", None) and item.callspec.params.get("visit")
+            item.add_marker("browser")
+            visit = item.callspec.params.get("visit") if hasattr(item, "callspec") else None
             parts.append(str(visit or item.originalname))
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("::".join(parts)))

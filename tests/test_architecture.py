@@ -1,6 +1,7 @@
 """Dependencies point one way, are declared, and are pinned; every test file mirrors a file of the code."""
 
 import ast
+import importlib.metadata
 import re
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 LABS = ROOT / "labs"
@@ -94,6 +96,15 @@ def test_every_declared_package_is_pinned_within_its_range():
             assert requirement.specifier.contains(version), f"{file}: {requirement} and the pin {version}"
 
 
+@pytest.mark.skipif(Path(sys.prefix).name != ".venv-oldest", reason="only `make test-oldest` can tell")
+def test_the_oldest_permitted_packages_exist():
+    for file, requirement in declared():
+        bounds = [spec.version for spec in requirement.specifier if spec.operator == ">="]
+        if bounds:  # what builds the package is pinned instead
+            found = importlib.metadata.version(requirement.name)
+            assert Version(found) == Version(bounds[0]), f"{file}: {requirement} begins at {found}"
+
+
 def test_a_package_declared_twice_has_one_range():
     ranges = {}
     for _, requirement in declared():
@@ -149,17 +160,43 @@ def test_every_module_has_its_test():
 # The documents name what is there
 
 
-def test_readme_names_files_that_exist():
-    text = (ROOT / "README.md").read_text("utf8")
-    for name in re.findall(r"`((?:benchmarks|book|labs|tests|\.ci)/[\w./-]*)`", text):
-        assert (ROOT / name).exists(), f"README.md names {name}"
+#: What CONTRIBUTING.md calls the widget and the chapter that its reader is about to write.
+TO_BE_WRITTEN = re.compile(r"/(test_)?gain_slider\.|^book/11_name")
 
 
-def test_readme_and_makefile_give_the_same_commands():
-    readme, makefile = ((ROOT / name).read_text("utf8") for name in ("README.md", "Makefile"))
-    assert re.search(r"-m pytest [^\n]*", readme)[0] in re.sub(r"\\\n\s*", "", makefile)
-    for target in set(re.findall(r"make ([a-z]+)", readme)) - {"help"}:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"README.md names make {target}"
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"])
+def test_documents_name_files_that_exist(document):
+    text = (ROOT / document).read_text("utf8")
+    names = re.findall(r"`((?:benchmarks|book|labs|tests|\.ci|\.github)/[\w./-]*|LICENSE[\w-]*)`", text)
+    names += re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    for name in names:
+        assert TO_BE_WRITTEN.search(name) or (ROOT / name).exists(), f"{document} names {name}"
+
+
+def test_title_version_and_licence_are_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+    book = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+    licence = (ROOT / "LICENSE").read_text("utf8")
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf8")
+    readme = (ROOT / "README.md").read_text("utf8")
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()  # what the format requires
+    assert citation["title"] == book["title"]
+    assert readme.startswith(f"# {book['title']}\n")
+    assert book["title"] in project["description"]
+    assert book["title"] in " ".join(licence.split())
+    assert citation["version"] == project["version"]
+    assert re.findall(r"^## \[(.*?)\]", changelog, re.MULTILINE)[:2] == ["Unreleased", project["version"]]
+    assert citation["license"] == project["license"] == "MIT"
+    assert [author["name"] for author in citation["authors"]] == [book["author"]]
+    assert f"\nMIT License\n\nCopyright (c) {book['copyright']} {book['author']}\n" in licence
+    (address,) = re.findall(
+        r'href="(https://creativecommons[^"]*)" rel="license"', book["html"]["extra_footer"]
+    )
+    assert address in licence
+    assert (ROOT / "LICENSE-text").read_text("utf8").startswith("Attribution 4.0 International\n")
+    for file in project["license-files"]:
+        assert (ROOT / file).is_file()
 
 
 def test_decisions_are_numbered_and_short():
@@ -174,4 +211,4 @@ def test_contents_and_pages_agree():
     listed = {contents["root"], *re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text("utf8"))}
     files = [path for path in (ROOT / "book").glob("*.*") if path.suffix in {".md", ".ipynb"}]
     pages = {path.relative_to(ROOT).with_suffix("").as_posix() for path in files}
-    assert listed == pages
+    assert listed == pages - {"book/template"}, "every page is listed in _toc.yml, and nothing else is"

@@ -349,10 +349,8 @@ def _on_logits(check):
     return lambda library, example: check(logits_of(library, example), example.ids)
 
 
-GRADCHECKED = (
-    "linear", "embedding", "rms_norm", "softmax", "silu", "cross_entropy",
-    "heads", "rope", "attention", "swiglu", "block", "model",
-)  # fmt: skip
+#: Every pair has its gradients checked.
+GRADCHECKED = tuple(pairs(ORIGINAL, tiny_example(ORIGINAL)))
 
 #: The checks by name, each a function of a library and an example: first what everybody does.
 CHECKS = {

@@ -11,7 +11,17 @@ from labs.llm import checks, frameworks, mutants
 from labs.llm.checks import Finding
 from labs.llm.mistakes import MISTAKES, ORIGINAL, Mistake, plant
 from labs.llm.model import ModelConfig
-from labs.llm.mutants import CHECKS, EXAMPLES, TABLE_PATH, as_text, examine, load_table, row, values
+from labs.llm.mutants import (
+    CHECKS,
+    EXAMPLES,
+    GRADCHECKED,
+    TABLE_PATH,
+    as_text,
+    examine,
+    load_table,
+    row,
+    values,
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +100,16 @@ def test_the_table_is_true(mistake, table):
     assert row(mistake) == entry, "run: python -m labs.llm.mutants"
 
 
+def test_every_backward_has_its_gradients_checked():
+    functions = {*dir(ORIGINAL.ops), *dir(ORIGINAL.model)}
+    names = {name.removesuffix("_backward") for name in functions if name.endswith("_backward")}
+    assert names - set(GRADCHECKED) == set(), "add each of these to `pairs` in labs/llm/mutants.py"
+
+
 def test_no_mistake_survives(table):
     for entry in table["mistakes"]:
-        assert any(entry[name][outcome] for name in EXAMPLES for outcome in ("caught", "raised")), entry[
-            "name"
-        ]
+        noticed = any(entry[name][outcome] for name in EXAMPLES for outcome in ("caught", "raised"))
+        assert noticed, f"no check catches {entry['name']!r}: see `pairs` and `CHECKS` in labs/llm/mutants.py"
 
 
 def test_every_check_catches_something(table):
