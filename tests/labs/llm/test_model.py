@@ -497,7 +497,7 @@ def test_float32_stays_float32_and_agrees_with_float64():
         (np.zeros(3, int), ValueError, r"ids must have non-empty axes \(B, T\), got shape \(3,\)"),
         (np.zeros((1, 2, 3), int), ValueError, r"ids must have non-empty axes \(B, T\)"),
         (np.zeros((2, 0), int), ValueError, r"ids must have non-empty axes \(B, T\)"),
-        ([], ValueError, r"ids must have non-empty axes \(B, T\)"),
+        ([[0, 1]], TypeError, "ids must be a NumPy array, got list: make it one"),
     ],
 )
 def test_forward_refuses_ids(example, ids, error, words):
