@@ -134,7 +134,7 @@ def require_axes(name, array, letters):
 
 def require_axis(name, axis, array):
     """Return `axis` as an int; raise unless it is an axis of `array`, and not an empty one."""
-    axis = _as_int(name, axis)
+    axis = require_int(name, axis)
     if not -array.ndim <= axis < array.ndim or array.shape[axis] == 0:
         raise ValueError(
             f"{name} must be a non-empty axis of the array, which has shape {array.shape}, got {axis}: "
@@ -220,7 +220,7 @@ def require_size(name, value, least=1):
 
     Raises: TypeError for floats and booleans; ValueError if it is smaller, or larger than any array.
     """
-    number = _as_int(name, value)
+    number = require_int(name, value)
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(number)}: it counts something")
     if number > sys.maxsize:
@@ -228,7 +228,8 @@ def require_size(name, value, least=1):
     return number
 
 
-def _as_int(name, value):
+def require_int(name, value):
+    """Return `value` as an int; raise TypeError for floats and booleans."""
     if type(value) is int:
         return value
     value = _as_scalar(value)
@@ -320,10 +321,10 @@ def require_cache(cache, kind, operation):
         )
 
 
-def require_dict(name, value):
+def require_dict(name, value, todo="name each array"):
     """Raise TypeError unless `value` is a mapping."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a dict of arrays, got {type(value).__name__}: name each array")
+        raise TypeError(f"{name} must be a dict, got {type(value).__name__}: {todo}")
 
 
 def require_rng(name, value):

@@ -209,8 +209,8 @@ def test_float32_parameters_stay_float32_whatever_the_settings_are(real):
     [
         ({"config": {}}, "config must be of type AdamWConfig, got dict"),
         ({"state": None}, "state must be of type AdamWState, got NoneType"),
-        ({"grads": None}, "grads must be a dict of arrays, got NoneType"),
-        ({"params": [np.ones(2)]}, "params must be a dict of arrays, got list"),
+        ({"grads": None}, "grads must be a dict, got NoneType"),
+        ({"params": [np.ones(2)]}, "params must be a dict, got list"),
         ({"grads": {"w": [[1.0]], "gain": [1.0]}}, r"grads\['w'\] must be a NumPy array, got list"),
     ],
 )

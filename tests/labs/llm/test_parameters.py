@@ -200,8 +200,8 @@ def test_parameters_that_do_not_fit_are_named(example):
             TypeError,
             "got float16 in embedding",
         ),
-        (list(params.values()), TypeError, "params must be a dict of arrays, got list"),
-        (None, TypeError, "params must be a dict of arrays, got NoneType"),
+        (list(params.values()), TypeError, "params must be a dict, got list"),
+        (None, TypeError, "params must be a dict, got NoneType"),
     ]
     for wrong, error, words in cases:
         with pytest.raises(error, match=words):

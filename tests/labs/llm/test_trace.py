@@ -530,7 +530,9 @@ def test_the_trace_belongs_to_nobody_else():
 
 
 def test_a_step_that_is_not_there():
-    with pytest.raises(KeyError, match=r"no step 'scores': the keys are ids, targets, .*blocks\.0\.scores"):
+    with pytest.raises(
+        KeyError, match=r"no step 'scores' among the .*; in these it occurs: \['blocks\.0\.scores'"
+    ):
         trace_of(examples()["tiny"])["scores"]
 
 
