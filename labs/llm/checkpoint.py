@@ -145,9 +145,12 @@ def load(path):
 
 
 def _as_path(path):
-    if not isinstance(path, (str, os.PathLike)):
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
         raise TypeError(f"path must be a str or a pathlib.Path, got {type(path).__name__}: name a file")
-    return Path(path)
+    if "\0" in name:
+        raise ValueError(f"path must not contain a zero character, got {shapes.shown(name)}: no file has one")
+    return Path(name)
 
 
 def _brief(error):

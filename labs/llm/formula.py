@@ -299,7 +299,9 @@ def _entry(array, name, place):
     if len(place) != array.ndim or not all(
         type(i) is int and 0 <= i < size for i, size in zip(place, array.shape, strict=True)
     ):
-        raise IndexError(f"{name} must be read inside its shape {array.shape}, got index {place}")
+        raise IndexError(
+            f"{name} must be read inside its shape {array.shape}, got index {shapes.shown(place)}"
+        )
     return array.item(place)
 
 

@@ -137,8 +137,8 @@ def require_axis(name, axis, array):
     axis = require_int(name, axis)
     if not -array.ndim <= axis < array.ndim or array.shape[axis] == 0:
         raise ValueError(
-            f"{name} must be a non-empty axis of the array, which has shape {array.shape}, got {axis}: "
-            "-1 is the last axis"
+            f"{name} must be a non-empty axis of the array, which has shape {array.shape}, "
+            f"got {shown(axis)}: -1 is the last axis"
         )
     return axis
 
