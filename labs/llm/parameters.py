@@ -169,20 +169,21 @@ def check_arrays(arrays, axes, config):
     """Raise unless `arrays` holds, by the keys of `axes`, arrays of these axes, all of one dtype."""
     shapes.require_dict("arrays", arrays)
     shapes.require_dict("axes", axes)
-    first = arrays.get(next(iter(axes), None))
+    first = next(iter(axes), None)
     for key, letters in axes.items():
         array = arrays.get(key)
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        if not shapes.is_plain(array):
             raise TypeError(
                 f"params must be arrays without a mask, got {type(array).__name__} in {key}: convert it"
             )
-        if array.dtype not in shapes.FLOATS or array.dtype != first.dtype:
+        dtype = arrays[first].dtype
+        if array.dtype != dtype or dtype not in shapes.FLOATS:
             raise TypeError(
-                f"params must be arrays of one floating-point dtype, float32 or float64, got "
-                f"{shapes.dtype_name(array)} in {key} beside {shapes.dtype_name(first)} in "
-                f"{next(iter(axes))}: convert them all"
+                "params must be arrays of one floating-point dtype, float32 or float64, got "
+                f"{shapes.dtype_name(array)} in {key} beside {shapes.dtype_name(arrays[first])} in {first}: "
+                "convert them all"
             )
         expected = _shape(letters, config)
-        shapes.require_shape(
-            key, array, f"({', '.join(letters)})", expected, "is it made for another config?"
-        )
+        if array.shape != expected:
+            axes_of_it = f"({', '.join(letters)})"
+            shapes.require_shape(key, array, axes_of_it, expected, "is it made for another config?")

@@ -37,6 +37,13 @@ def shown(value):
 # Arrays
 
 
+def is_plain(value):
+    """Tell whether a value is an array without a mask."""
+    if type(value) is np.ndarray:
+        return True
+    return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+
+
 def as_array(name, value):
     """Return `value` as an array (an array is passed on, not copied).
 
