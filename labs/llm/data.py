@@ -175,7 +175,7 @@ def require_vocabulary(vocabulary, V=None):
             "vocabulary must hold single characters, each once, got "
             f"{shapes.shown(vocabulary)}: see build_vocabulary"
         )
-    if V is not None and len(vocabulary) != V:
+    if V is not None and len(vocabulary) != shapes.require_size("V", V):
         raise ValueError(
             f"vocabulary must hold V = {V} characters, got {len(vocabulary)}: "
             "make the config with vocab_size=len(vocabulary)"

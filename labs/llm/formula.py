@@ -249,6 +249,10 @@ def children(tree):
 
 def _require_node(tree):
     """Raise TypeError unless a tree has the parts of one of those at the top of this file."""
+    if not isinstance(tree, list):
+        raise TypeError(
+            f"tree must be a list, got {shapes.shown(tree)} ({type(tree).__name__}): parse the formula first"
+        )
     match tree:
         case ["number", int() | float()] | ["index" | "size", str()] | ["infinity"] | ["neg", _]:
             return
@@ -264,10 +268,6 @@ def _require_node(tree):
             return
         case [str(sign), _, _] if sign in _COMPUTE:
             return
-    if not isinstance(tree, list):
-        raise TypeError(
-            f"tree must be a list, got {shapes.shown(tree)} ({type(tree).__name__}): parse the formula first"
-        )
     raise TypeError(f"tree must be made of what parse returns, got {shapes.shown(tree)}: parse the formula")
 
 

@@ -19,7 +19,6 @@ from labs.llm.parameters import (
     block_weights,
     check_arrays,
     check_params,
-    require_config,
 )
 from labs.llm.parameters import init_params as init_params  # for those who use the model: they need one
 
@@ -290,7 +289,6 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
     """
     w = weights
     shapes.require_type("weights", w, BlockWeights, "block_weights(params, l) makes it")
-    require_config(config)
     check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
     x, rotate = shapes.as_floats("x", x), shapes.require_flag("rotate", rotate)
     shapes.require_axes("x", x, "B, T, D")

@@ -60,6 +60,7 @@ def adamw_init(params):
 
 def check_state(state, params):
     """Raise ValueError or TypeError unless `state` is an AdamWState for these parameters."""
+    _require_arrays("params", params)
     shapes.require_type("state", state, AdamWState, "adamw_init makes the first one")
     shapes.require_size("step", state.step, least=0)
     _require_like("state.mean", state.mean, params)
@@ -92,9 +93,8 @@ def adamw(params, grads, state, learning_rate, config):
     """
     learning_rate = shapes.require_positive("learning_rate", learning_rate)
     shapes.require_type("config", config, AdamWConfig, "AdamWConfig() has the usual constants")
-    _require_arrays("params", params)
-    _require_like("grads", grads, params)
     check_state(state, params)
+    _require_like("grads", grads, params)
     t = int(state.step) + 1
     beta1, beta2 = config.beta1, config.beta2
     moved, means, squares = {}, {}, {}

@@ -167,8 +167,9 @@ def check_keys(name, params, config):
 
 def check_arrays(arrays, axes, config):
     """Raise unless `arrays` holds, by the keys of `axes`, arrays of these axes, all of one dtype."""
+    require_config(config)
     shapes.require_dict("arrays", arrays)
-    shapes.require_dict("axes", axes)
+    shapes.require_dict("axes", axes, "param_axes(config) makes them")
     first = next(iter(axes), None)
     for key, letters in axes.items():
         array = arrays.get(key)

@@ -387,7 +387,7 @@ CALLS = {
             lambda good: [wrong for wrong in dictionary(good) if wrong != {**good, LONG: 1}][:5],
         ),
         "axes": (parameters.param_axes(CONFIG), mapping),
-        "config": given(CONFIG),
+        "config": (CONFIG, of_its_type),
     },
     model.split_heads: {"x": (X, axes), "n_heads": (H, size)},
     model.merge_heads: {"x": (HEADS, axes)},
@@ -455,7 +455,7 @@ CALLS = {
         "decays": (optim.is_matrix, function),
     },
     optim.adamw_init: {"params": (PARAMS, arrays_by_name)},
-    optim.check_state: {"state": (STATE, of_its_type), "params": given(PARAMS)},
+    optim.check_state: {"state": (STATE, of_its_type), "params": (PARAMS, arrays_by_name)},
     optim.adamw: {
         "params": (PARAMS, dictionary),
         "grads": (GRADS, dictionary),
@@ -478,7 +478,7 @@ CALLS = {
     },
     data.windows: {"ids": (CORPUS.training, text_ids), "context": (T, size)},
     data.require_text_ids: {"name": given("ids"), "ids": (CORPUS.training, text_ids), "context": (T, size)},
-    data.require_vocabulary: {"vocabulary": (("a", "b"), vocabulary), "V": given(2)},
+    data.require_vocabulary: {"vocabulary": (("a", "b"), vocabulary), "V": (2, without_none(size))},
     train.TrainConfig: {
         "steps": (9, size),
         "batch_size": (B, size),
