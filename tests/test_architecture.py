@@ -138,7 +138,7 @@ def test_everything_imported_is_pinned():
 
 
 #: Tests of what several files do together.
-ACROSS_FILES = {"test_jupyterlab.py"}
+ACROSS_FILES = {"test_bad_input.py", "test_jupyterlab.py"}
 
 
 def test_every_test_file_mirrors_a_file():

@@ -6,7 +6,7 @@ import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
 from labs.exercises.verdict import Case, Verdict, judge
-from labs.llm.model import causal_mask
+from labs.llm.model import causal_mask, padding_mask
 from labs.llm.ops import softmax
 
 #: How far an entry may be off, relative to the largest: another order of summation, not another formula.
@@ -123,7 +123,8 @@ def check_padding_mask(my_padding_mask: Callable[[np.ndarray, int], np.ndarray])
 def _padding_case(lengths: np.ndarray, T: int) -> Case:
     B = len(lengths)
     real = np.arange(T) < lengths[:, np.newaxis]
-    keys, queries = real[:, np.newaxis, np.newaxis, :], real[:, np.newaxis, :, np.newaxis]
+    keys = padding_mask(real)  # (B,1,1,T)
+    queries = keys.swapaxes(-1, -2)  # (B,1,T,1)
     return Case(
         (lengths, T),
         given=f"lengths {lengths} and T = {T}",

@@ -11,9 +11,8 @@ Functions return a dict of whole numbers that add up to the total, unless they s
 Letters: B batch, T positions, D model width, H heads, F feed-forward width, V vocabulary, L layers.
 """
 
-import numpy as np
-
 from labs.llm import shapes
+from labs.llm.parameters import require_config
 
 
 def parameter_counts(config):
@@ -27,6 +26,7 @@ def parameter_counts(config):
     Returns: how many are in the embedding, in attention (wq, wk, wv, wo), in SwiGLU (w1, w3, w2), in the
         gains of the norms, and in the unembedding.
     """
+    require_config(config)
     V, D, F, L = config.vocab_size, config.d_model, config.d_ff, config.n_layers
     return {
         "embedding": V * D,
@@ -50,9 +50,8 @@ def forward_flops(config, B, T, *, past=0):
     Source: Kaplan et al. 2020, arXiv:2001.08361, table 1. Its attention term, 2LTD for each token, is half of
         ours, 4LTD: see the conventions above.
     """
-    _require_batch(B, T)
-    if type(past) is not int or past < 0:
-        raise ValueError(f"past must be an int of at least 0, got {past!r}: it counts positions")
+    require_config(config)
+    B, T, past = *_batch(B, T), shapes.require_size("past", past, least=0)
     V, D, F, L = config.vocab_size, config.d_model, config.d_ff, config.n_layers
     multiply_adds = {
         "qkv": L * B * T * 3 * D**2,
@@ -89,7 +88,8 @@ def activation_bytes(config, B, T, dtype):
         inverse norms, of q, k and v, of the attention weights, of the joined heads, of SwiGLU (u, gate, up,
         hidden), and of the loss (the softmax, and a boolean one-hot of the targets).
     """
-    _require_batch(B, T)
+    require_config(config)
+    B, T = _batch(B, T)
     itemsize = _itemsize(dtype)
     V, D, F, H, L = config.vocab_size, config.d_model, config.d_ff, config.n_heads, config.n_layers
     norms = 2 * L + 1
@@ -129,17 +129,14 @@ def kv_cache_bytes(config, B, T, dtype):
 
     2 * L * B * T * D * (bytes of a number)
     """
-    _require_batch(B, T)
+    require_config(config)
+    B, T = _batch(B, T)
     return 2 * config.n_layers * B * T * config.d_model * _itemsize(dtype)
 
 
-def _require_batch(B, T):
-    shapes.require_size("B", B)
-    shapes.require_size("T", T)
+def _batch(B, T):
+    return shapes.require_size("B", B), shapes.require_size("T", T)
 
 
 def _itemsize(dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind != "f":
-        raise TypeError(f"dtype must be a floating-point type such as np.float32, got {dtype}")
-    return dtype.itemsize
+    return shapes.require_float_type("dtype", dtype).itemsize

@@ -3,6 +3,7 @@
 Letters: N characters of a text, B batch, T positions (the context), V vocabulary size.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,14 +25,16 @@ def encode(text, vocabulary):
 
     Args:
         text: a str of N >= 1 characters.
-        vocabulary: distinct characters, as from build_vocabulary.
+        vocabulary: distinct characters in order, as from build_vocabulary. A set has no order to rely on.
 
     Returns: ids, integers in [0, V), (N,).
     Raises: ValueError for a character that is not in the vocabulary, with its position; for an empty text;
-        for a vocabulary that holds something twice, or anything but single characters.
+        for a vocabulary that holds something twice, or anything but single characters; TypeError for another
+        kind of text or vocabulary.
     """
     _require_text(text)
-    place = _places(vocabulary)
+    require_vocabulary(vocabulary)
+    place = {character: i for i, character in enumerate(vocabulary)}
     try:
         return np.array([place[character] for character in text])
     except KeyError:
@@ -45,9 +48,11 @@ def encode(text, vocabulary):
 def decode(ids, vocabulary):
     """Turn ids, (N,), into a text: the inverse of encode.
 
-    Raises: TypeError unless the ids are integers; ValueError if one is not in [0, V), or ids are not (N,).
+    Raises: TypeError unless the ids are integers; ValueError if one is not in [0, V), or ids are not (N,);
+        either for the vocabulary, as in encode.
     """
-    ids = shapes.as_ids("ids", ids, len(_places(vocabulary)))
+    require_vocabulary(vocabulary)
+    ids = shapes.as_ids("ids", ids, len(vocabulary))
     shapes.require_axes("ids", ids, "N")
     return "".join(vocabulary[i] for i in ids)
 
@@ -70,13 +75,13 @@ def build_corpus(text, validation_share=0.1):
         validation_share: the share of the characters, rounded down, that goes to validation; in (0, 1).
 
     Returns: the Corpus.
-    Raises: ValueError if the share is not in (0, 1) or leaves a part without a character.
+    Raises: ValueError if the share is not in (0, 1) or leaves a part without a character; TypeError unless
+        text is a str and the share a real number.
     """
     vocabulary = build_vocabulary(text)
+    validation_share = shapes.require_number("validation_share", validation_share)
     if not 0 < validation_share < 1:
-        raise ValueError(
-            f"validation_share must lie between 0 and 1, got {validation_share!r}: 0.1 is a tenth"
-        )
+        raise ValueError(f"validation_share must lie between 0 and 1, got {validation_share}: 0.1 is a tenth")
     ids = encode(text, vocabulary)
     n_validation = int(validation_share * len(ids))
     if n_validation == 0:
@@ -105,9 +110,8 @@ def draw_batch(ids, batch_size, context, rng):
     Raises: ValueError if the text has fewer than T + 1 ids: T inputs and the target of the last.
     """
     ids = require_text_ids("ids", ids, context)
-    shapes.require_size("batch_size", batch_size)
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a np.random.Generator, got {type(rng).__name__}: see default_rng(seed)")
+    batch_size, context = shapes.require_size("batch_size", batch_size), int(context)
+    shapes.require_rng("rng", rng)
     starts = rng.integers(0, len(ids) - context, size=batch_size)
     return _cut(ids, starts, context)
 
@@ -125,17 +129,16 @@ def windows(ids, context):
     Raises: ValueError if the text has fewer than T + 1 ids.
     """
     ids = require_text_ids("ids", ids, context)
+    context = int(context)
     starts = np.arange(0, len(ids) - context, context)
     return _cut(ids, starts, context)
 
 
 def require_text_ids(name, ids, context):
     """Return `ids` as an array; raise unless they are the integers of a text, at least T + 1 of them."""
-    ids = np.asarray(ids)
+    ids = shapes.as_integers(name, ids)
     shapes.require_axes(name, ids, "N")
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got dtype {ids.dtype}: encode the text first")
-    shapes.require_size("context", context)
+    context = shapes.require_size("context", context)
     if len(ids) <= context:
         raise ValueError(
             f"{name} must hold at least T + 1 = {context + 1} tokens, T inputs and the target of the last, "
@@ -156,11 +159,24 @@ def _require_text(text):
         raise ValueError("text must have at least one character, got none: was the right file read?")
 
 
-def _places(vocabulary):
-    """Return the id of each character as a dict."""
-    place = {character: i for i, character in enumerate(vocabulary)}
-    if len(place) != len(vocabulary) or not all(isinstance(c, str) and len(c) == 1 for c in place):
-        raise ValueError(
-            f"vocabulary must hold single characters, each once, got {vocabulary!r}: see build_vocabulary"
+def require_vocabulary(vocabulary, V=None):
+    """Raise unless `vocabulary` is a sequence of distinct characters, V of them unless V is None.
+
+    Raises: TypeError for anything without an order, such as a set: the ids would be others in the next run.
+    """
+    if not isinstance(vocabulary, Sequence):
+        raise TypeError(
+            f"vocabulary must be a sequence of characters, such as a tuple, got {type(vocabulary).__name__}: "
+            "an id is a place in it, see build_vocabulary"
         )
-    return place
+    characters = all(isinstance(character, str) and len(character) == 1 for character in vocabulary)
+    if not characters or len(set(vocabulary)) != len(vocabulary):
+        raise ValueError(
+            "vocabulary must hold single characters, each once, got "
+            f"{shapes.shown(vocabulary)}: see build_vocabulary"
+        )
+    if V is not None and len(vocabulary) != shapes.require_size("V", V):
+        raise ValueError(
+            f"vocabulary must hold V = {V} characters, got {len(vocabulary)}: "
+            "make the config with vocab_size=len(vocabulary)"
+        )

@@ -24,6 +24,8 @@ import operator
 
 import numpy as np
 
+from labs.llm import shapes
+
 #: What a formula may name without an index: the sizes, which may be ranges too, and the model's settings.
 SIZES = ("B", "T", "D", "H", "dh", "F", "V")
 SETTINGS = ("eps", "base")
@@ -65,10 +67,13 @@ def parse(text, axes=""):
 def _require_formula(text, axes):
     for name, value, what in (("text", text, "one line of Python"), ("axes", axes, "letters such as 'bhij'")):
         if not isinstance(value, str):
-            raise TypeError(f"{name} must be a str, got {value!r} ({type(value).__name__}): write {what}")
+            raise TypeError(
+                f"{name} must be a str, got {shapes.shown(value)} ({type(value).__name__}): write {what}"
+            )
     if not text.isascii() or not text.isprintable() or "#" in text:
         raise ValueError(
-            f"a formula must be one line of ASCII without a comment, got {text!r}: leave out what is not"
+            f"a formula must be one line of ASCII without a comment, got {shapes.shown(text)}: "
+            "leave out what is not"
         )
     if len(text) > LONGEST:
         raise ValueError(
@@ -76,7 +81,9 @@ def _require_formula(text, axes):
             "as a tensor of its own"
         )
     if len(set(axes)) < len(axes) or not set(axes).isdisjoint(SIZES):
-        raise ValueError(f"axes must be different letters that are no sizes {SIZES}, got {axes!r}: rename")
+        raise ValueError(
+            f"axes must be different letters that are no sizes {SIZES}, got {shapes.shown(axes)}: rename"
+        )
 
 
 class _Reader:
@@ -181,10 +188,12 @@ def evaluate(tree, tensors, sizes, index):
         index: a whole number for each axis letter.
 
     Returns: a float.
-    Raises: TypeError for another tree or another kind of tensor; IndexError for an entry outside its array
-        (NumPy would wrap -1) or at a fraction; KeyError for an unknown name; ValueError or ArithmeticError
-        where the formula has no value, like log(0) and 1 / 0, or none that a float can hold.
+    Raises: TypeError for anything that is no tree, dict, array or whole number where one should be;
+        IndexError for an entry outside its array (NumPy would wrap -1) or at a fraction; KeyError for an
+        unknown name; ValueError or ArithmeticError where the formula has no value, like log(0) and 1 / 0, or
+        none that a float can hold.
     """
+    shapes.require_dict("tensors", tensors)
     return float(_evaluated(tree, lambda name, place: _entry(tensors[name], name, place), sizes, index))
 
 
@@ -196,6 +205,7 @@ def leaves(tree, sizes, index, tensors):
     Returns: a list of pairs (name, index): a str, and a tuple of ints.
     Raises: as evaluate.
     """
+    shapes.require_dict("tensors", tensors)
     found = []
 
     def read(name, place):
@@ -207,7 +217,11 @@ def leaves(tree, sizes, index, tensors):
 
 
 def tensor_names(tree):
-    """Return the names of the tensors that a formula reads, each once, as they first appear in it."""
+    """Return the names of the tensors that a formula reads, each once, as they first appear in it.
+
+    Raises: TypeError for another tree.
+    """
+    _require_tree(tree)
     names = [tree[1]] if tree[0] == "at" else []
     for child in children(tree):
         names += tensor_names(child)
@@ -215,7 +229,11 @@ def tensor_names(tree):
 
 
 def children(tree):
-    """Return the trees that a tree is made of, as they stand in the formula."""
+    """Return the trees that a tree is made of, as they stand in the formula.
+
+    Raises: TypeError for another tree.
+    """
+    _require_node(tree)
     match tree:
         case ["number" | "index" | "size" | "infinity", *_]:
             return []
@@ -229,10 +247,50 @@ def children(tree):
             return operands
 
 
-def _evaluated(tree, read, sizes, index):
+def _require_node(tree):
+    """Raise TypeError unless a tree has the parts of one of those at the top of this file."""
     if not isinstance(tree, list):
-        raise TypeError(f"tree must be a list, got {tree!r} ({type(tree).__name__}): parse the formula first")
-    return _value(tree, read, sizes, {letter: operator.index(i) for letter, i in index.items()})
+        raise TypeError(
+            f"tree must be a list, got {shapes.shown(tree)} ({type(tree).__name__}): parse the formula first"
+        )
+    match tree:
+        case ["number", int() | float()] | ["index" | "size", str()] | ["infinity"] | ["neg", _]:
+            return
+        case ["at", str(), [_, *_]]:
+            return
+        case ["call", str(name), _] if name in _FUNCTIONS:
+            return
+        case ["sum" | "max", _, [*loops], _] if all(
+            isinstance(loop, list) and len(loop) == 2 for loop in loops
+        ):
+            return
+        case ["if", _, _, _]:
+            return
+        case [str(sign), _, _] if sign in _COMPUTE:
+            return
+    raise TypeError(f"tree must be made of what parse returns, got {shapes.shown(tree)}: parse the formula")
+
+
+def _require_tree(tree):
+    for child in children(tree):
+        _require_tree(child)
+
+
+def _evaluated(tree, read, sizes, index):
+    shapes.require_dict("sizes", sizes, "give the number of each size by its name")
+    shapes.require_dict("index", index, "give the number of each axis letter")
+    index = {
+        letter: i if type(i) is int else shapes.require_int(f"index {shapes.shown(letter)}", i)
+        for letter, i in index.items()
+    }
+    try:
+        value = _value(tree, read, sizes, index)
+        if not isinstance(value, (int, float)):
+            raise TypeError("tree must give a number")
+        return value
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        _require_tree(tree)  # only now: a tree is made once, and evaluated for every entry
+        raise
 
 
 def _entry(array, name, place):
@@ -241,7 +299,9 @@ def _entry(array, name, place):
     if len(place) != array.ndim or not all(
         type(i) is int and 0 <= i < size for i, size in zip(place, array.shape, strict=True)
     ):
-        raise IndexError(f"{name} must be read inside its shape {array.shape}, got index {place}")
+        raise IndexError(
+            f"{name} must be read inside its shape {array.shape}, got index {shapes.shown(place)}"
+        )
     return array.item(place)
 
 

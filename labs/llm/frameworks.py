@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labs.llm import shapes
 from labs.llm.model import ModelConfig
 
 PATH = Path(__file__).with_name("frameworks.npz")
@@ -76,4 +77,6 @@ def _stored(prefix):
 
 def _require_one_of(name, value, known):
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}: no other is stored")
+        raise ValueError(
+            f"{name} must be one of {', '.join(known)}, got {shapes.shown(value)}: no other is stored"
+        )

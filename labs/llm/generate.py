@@ -22,6 +22,12 @@ from labs.llm.model import (
 )
 from labs.llm.ops import embedding, linear, rms_norm, softmax
 
+#: The share of top_p that may be missing where it is reached: rounding in float32, with room for long sums.
+TOP_P_ROUNDING = 1e-6
+
+#: How far the probabilities of a row may be from adding up to one.
+SUM_TOLERANCE = 1e-4
+
 
 class KVCache(NamedTuple):
     """What later positions read of the earlier ones. Never written into: `extend` returns a longer one."""
@@ -51,7 +57,7 @@ def extend(params, ids, config, kv_cache=None):
     Source: Shazeer 2019, arXiv:1911.02150, section 2, "Multi-head attention (incremental)".
     """
     check_params(params, config)
-    ids = np.asarray(ids)
+    ids = shapes.as_array("ids", ids)
     shapes.require_axes("ids", ids, "B, Tq")
     if kv_cache is None:
         kv_cache = _nothing_read(len(ids), config, params["embedding"].dtype)
@@ -89,13 +95,18 @@ def _nothing_read(B, config, dtype):
 
 
 def _check_kv_cache(kv_cache, B, config, dtype):
+    shapes.require_type("kv_cache", kv_cache, KVCache, "extend returned one with its logits")
+    for keys_or_values in kv_cache:
+        shapes.require_type("kv_cache.k and .v", keys_or_values, tuple, "extend returned one with its logits")
     if not len(kv_cache.k) == len(kv_cache.v) == config.n_layers:
         raise ValueError(
             f"kv_cache must hold keys and values of L = {config.n_layers} layers, "
             f"got {len(kv_cache.k)} and {len(kv_cache.v)}: does it come from another model?"
         )
-    expected = (B, config.n_heads, kv_cache.length, config.d_head)
-    for array in (*kv_cache.k, *kv_cache.v):
+    arrays = [shapes.as_floats("kv_cache", array) for array in (*kv_cache.k, *kv_cache.v)]
+    T = arrays[0].shape[2] if arrays[0].ndim == 4 else 0
+    for array in arrays:
+        expected = (B, config.n_heads, T, config.d_head)
         shapes.require_shape("kv_cache", array, "(B, H, T, dh)", expected, "does it belong to these texts?")
         if array.dtype != dtype:
             raise TypeError(f"kv_cache must have the dtype of params, {dtype}, got {array.dtype}: start anew")
@@ -106,10 +117,11 @@ def token_probabilities(logits, *, temperature=1.0, top_k=None, top_p=None):
 
         p = softmax(logits / temperature)
         top_k: keep the k most probable tokens
-        top_p: of these, scaled to one, keep the fewest that together reach top_p
+        top_p: of these, scaled to one, keep the fewest that together reach top_p, up to a millionth of it
         and scale what was kept to one
 
-    Of equally probable tokens the one with the smaller id comes first.
+    Of equally probable tokens the one with the smaller id comes first. The millionth is for rounding, which
+    in float32 reaches the seventh digit: four of five equal tokens do reach 0.8.
 
     Args:
         logits: (..., V).
@@ -123,7 +135,9 @@ def token_probabilities(logits, *, temperature=1.0, top_k=None, top_p=None):
         section 3.1 (top-p).
     """
     logits = shapes.as_floats("logits", logits).astype(np.float64)
-    _check_sampling(temperature, top_k, top_p)
+    if logits.ndim == 0 or logits.size == 0:
+        raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one for each token")
+    temperature, top_k, top_p = _as_sampling(temperature, top_k, top_p)
     p = softmax(_tempered(logits, temperature))
     order = np.argsort(-p, axis=-1, kind="stable")
     ranked = np.take_along_axis(p, order, axis=-1)  # the most probable first
@@ -132,7 +146,7 @@ def token_probabilities(logits, *, temperature=1.0, top_k=None, top_p=None):
     if top_p is not None and top_p < 1:  # a rounded sum may reach 1 before the last token
         ranked /= ranked.sum(axis=-1, keepdims=True)
         before = ranked.cumsum(axis=-1) - ranked
-        ranked[before >= top_p] = 0
+        ranked[before >= top_p * (1 - TOP_P_ROUNDING)] = 0
     np.put_along_axis(p, order, ranked, axis=-1)
     return p / p.sum(axis=-1, keepdims=True)
 
@@ -146,15 +160,18 @@ def _tempered(logits, temperature):
         return (logits - logits.max(axis=-1, keepdims=True)) / temperature
 
 
-def _check_sampling(temperature, top_k, top_p):
+def _as_sampling(temperature, top_k, top_p):
+    """Return the three options as numbers of Python, or None; raise unless each is in its range."""
+    temperature = shapes.require_number("temperature", temperature)
     if temperature != 0:
         shapes.require_positive("temperature", temperature)
     if top_k is not None:
-        shapes.require_size("top_k", top_k)
+        top_k = shapes.require_size("top_k", top_k)
     if top_p is not None:
-        shapes.require_positive("top_p", top_p)
+        top_p = shapes.require_positive("top_p", top_p)
         if top_p > 1:
             raise ValueError(f"top_p must be at most 1, got {top_p}: it is a probability")
+    return temperature, top_k, top_p
 
 
 def sample(p, rng):
@@ -167,7 +184,25 @@ def sample(p, rng):
         rng: the np.random.Generator to draw u from. One call takes one number for each row.
 
     Returns: ids, (...). A token of probability zero is never drawn.
+    Raises: ValueError if a row holds something negative or NaN, or does not add up to one (up to 1e-4), as
+        logits do not; TypeError unless p is floating-point, or without a generator.
     """
+    p = shapes.as_floats("p", p)
+    shapes.require_rng("rng", rng)
+    if p.ndim == 0 or p.size == 0:
+        raise ValueError(f"p must have shape (..., V), got {p.shape}: one probability for each token")
+    smallest, largest = p.min(), p.max()
+    if not (smallest >= 0 and largest <= 1 + SUM_TOLERANCE):  # NaN is neither
+        raise ValueError(
+            f"p must hold probabilities, got numbers from {smallest:.4g} to {largest:.4g}: "
+            "token_probabilities makes them from logits"
+        )
+    sums = p.sum(axis=-1)
+    if not (np.abs(sums - 1) <= SUM_TOLERANCE).all():
+        raise ValueError(
+            f"p must add up to one in each row, got sums from {sums.min():.4g} to {sums.max():.4g}: "
+            "divide by them, or let token_probabilities do it"
+        )
     cumulative = p.cumsum(axis=-1)
     cumulative /= cumulative[..., -1:]  # the last is exactly one, above every u
     u = rng.random(p.shape[:-1])
@@ -191,12 +226,15 @@ def generate(params, prompt, config, count, rng, *, context, temperature=1.0, to
         temperature, top_k, top_p: as for token_probabilities.
 
     Returns: the new ids, (B, count).
-    Raises: ValueError or TypeError if params or prompt do not fit the config, or a number is out of range.
+    Raises: ValueError or TypeError, before anything is computed, if params or prompt do not fit the config, a
+        number is out of range, or rng is no generator.
     """
-    prompt = np.asarray(prompt)
+    check_params(params, config)
+    prompt = shapes.as_array("prompt", prompt)
     shapes.require_axes("prompt", prompt, "B, T")
-    shapes.require_size("count", count)
-    shapes.require_size("context", context)
+    count, context = shapes.require_size("count", count), shapes.require_size("context", context)
+    shapes.require_rng("rng", rng)
+    temperature, top_k, top_p = _as_sampling(temperature, top_k, top_p)
     text = shapes.as_ids("prompt", prompt, config.vocab_size)
     unread, kv_cache = text[:, -context:], None
     for _ in range(count):

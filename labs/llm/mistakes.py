@@ -169,20 +169,20 @@ MISTAKES = (
     _in_ops(
         "norm: over positions",
         "The mean square runs over T instead of over the features.",
-        "mean_square = np.vecdot(x, x, dtype=wide)[..., np.newaxis] / gain.size",
-        "mean_square = np.mean(x**2, axis=-2, keepdims=True, dtype=wide)",
+        "mean_square = np.vecdot(x, x)[..., np.newaxis] / gain.size",
+        "mean_square = np.mean(x**2, axis=-2, keepdims=True)",
     ),
     _in_ops(
         "norm: over everything",
         "One mean square serves for the whole batch.",
-        "mean_square = np.vecdot(x, x, dtype=wide)[..., np.newaxis] / gain.size",
-        "mean_square = np.mean(x**2, keepdims=True, dtype=wide)",
+        "mean_square = np.vecdot(x, x)[..., np.newaxis] / gain.size",
+        "mean_square = np.mean(x**2, keepdims=True)",
     ),
     _in_ops(
         "norm: sum of squares",
         "The squares are added up and not averaged.",
-        "np.vecdot(x, x, dtype=wide)[..., np.newaxis] / gain.size",
-        "np.vecdot(x, x, dtype=wide)[..., np.newaxis]",
+        "np.vecdot(x, x)[..., np.newaxis] / gain.size",
+        "np.vecdot(x, x)[..., np.newaxis]",
     ),
     _in_ops(
         "norm: mean subtracted",
@@ -193,20 +193,20 @@ MISTAKES = (
     _in_ops(
         "norm: no square root",
         "The vector is divided by its mean square instead of the root of it.",
-        "(1 / np.sqrt(mean_square + eps))",
-        "(1 / (mean_square + eps))",
+        "inv_rms = 1 / np.sqrt(mean_square + eps)",
+        "inv_rms = 1 / (mean_square + eps)",
     ),
     _in_ops(
         "norm: eps outside the root",
         "eps is added to the root instead of to the mean square.",
-        "(1 / np.sqrt(mean_square + eps))",
-        "(1 / (np.sqrt(mean_square) + eps))",
+        "inv_rms = 1 / np.sqrt(mean_square + eps)",
+        "inv_rms = 1 / (np.sqrt(mean_square) + eps)",
     ),
     _in_ops(
         "norm: no eps",
         "Nothing guards against division by zero.",
-        "(1 / np.sqrt(mean_square + eps))",
-        "(1 / np.sqrt(mean_square))",
+        "inv_rms = 1 / np.sqrt(mean_square + eps)",
+        "inv_rms = 1 / np.sqrt(mean_square)",
     ),
     _in_ops(
         "norm: gain starts at zero",
@@ -216,9 +216,9 @@ MISTAKES = (
     ),
     _in_ops(
         "norm: squared in half precision",
-        "The mean square is computed in the dtype of x, where the square of 300 is infinite.",
-        "wide = np.result_type(x, np.float32)",
-        "wide = x.dtype",
+        "The mean square is computed in float16, where the square of 300 is infinite.",
+        "mean_square = np.vecdot(x, x)",
+        "mean_square = np.vecdot(x, x, dtype=np.float16)",
     ),
     _in_ops(
         "norm backward: projection missing",
@@ -378,19 +378,19 @@ MISTAKES = (
     _in_ops(
         "loss backward: target not subtracted",
         "The gradient is p where it should be p - one_hot.",
-        "return (p - one_hot) * (float(dloss) / positions)",
-        "return p * (float(dloss) / positions)",
+        "return (p - one_hot) * (dloss / positions)",
+        "return p * (dloss / positions)",
     ),
     _in_ops(
         "loss backward: sign",
         "Every gradient of the model points uphill.",
-        "return (p - one_hot) * (float(dloss) / positions)",
-        "return (one_hot - p) * (float(dloss) / positions)",
+        "return (p - one_hot) * (dloss / positions)",
+        "return (one_hot - p) * (dloss / positions)",
     ),
     _in_ops(
         "loss backward: upstream gradient ignored",
         "dloss is taken for one, which it is until somebody weights the loss.",
-        "return (p - one_hot) * (float(dloss) / positions)",
+        "return (p - one_hot) * (dloss / positions)",
         "return (p - one_hot) * (1 / positions)",
     ),
     # initial parameters
@@ -481,8 +481,8 @@ MISTAKES = (
     _in_model(
         "rope: exponent without its 2",
         "The frequencies are base ** (-r / dh), those of a head twice as wide.",
-        "float(base) ** (-np.arange(0, dh, 2) / dh)",
-        "float(base) ** (-np.arange(0, dh, 2) / (2 * dh))",
+        "base ** (-np.arange(0, dh, 2) / dh)",
+        "base ** (-np.arange(0, dh, 2) / (2 * dh))",
     ),
     _in_model(
         "rope: frequencies from D",
@@ -636,6 +636,12 @@ MISTAKES = (
         "A forbidden key keeps a weight of about exp(-10).",
         "p = ops.softmax(np.where(mask, scores, -np.inf))",
         "p = ops.softmax(np.where(mask, scores, -10.0))",
+    ),
+    _in_model(
+        "padding mask: on the queries",
+        "The padding may not read, where it may not be read.",
+        "return keep[:, np.newaxis, np.newaxis, :]",
+        "return keep[:, np.newaxis, :, np.newaxis]",
     ),
     # attention
     _in_model(

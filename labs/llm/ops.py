@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm.shapes import as_floats, as_gradient, as_ids, require_positive, require_shape
+from labs.llm.shapes import (
+    as_floats,
+    as_gradient,
+    as_ids,
+    require_axes,
+    require_axis,
+    require_cache,
+    require_eps,
+    require_number,
+    require_shape,
+)
 
 
 class LinearCache(NamedTuple):
@@ -36,7 +46,8 @@ def linear(x, weight):
     Source: no bias, as in Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 2.
     """
     x, weight = as_floats("x", x), as_floats("weight", weight)
-    if x.ndim == 0 or weight.ndim != 2 or x.shape[-1] != weight.shape[0]:
+    require_axes("weight", weight, "D_in, D_out")
+    if x.ndim == 0 or x.shape[-1] != weight.shape[0]:
         raise ValueError(
             f"x (..., D_in) and weight (D_in, D_out) must share D_in, got {x.shape} and {weight.shape}: "
             "y = x @ weight multiplies from the right"
@@ -46,6 +57,7 @@ def linear(x, weight):
 
 def linear_backward(dy, cache):
     """Pull dy (..., D_out) back; returns dx (..., D_in) and dweight (D_in, D_out)."""
+    require_cache(cache, LinearCache, "linear")
     x, weight = cache
     D_in, D_out = weight.shape
     dy = as_gradient("dy", dy, "(..., D_out)", (*x.shape[:-1], D_out))
@@ -75,14 +87,14 @@ def embedding(ids, table):
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.4; here without its factor sqrt(D).
     """
     table = as_floats("table", table)
-    if table.ndim != 2:
-        raise ValueError(f"table must have shape (V, D), got {table.shape}: one row for each id")
+    require_axes("table", table, "V, D")
     ids = as_ids("ids", ids, table.shape[0])
     return table[ids], EmbeddingCache(ids, table)
 
 
 def embedding_backward(dx, cache):
     """Pull dx (..., D) back; returns dtable (V, D), zero in the rows that no id named."""
+    require_cache(cache, EmbeddingCache, "embedding")
     ids, table = cache
     dx = as_gradient("dx", dx, "(..., D)", (*ids.shape, table.shape[1]))
     dtable = np.zeros_like(table, dtype=dx.dtype)
@@ -111,21 +123,28 @@ def rms_norm(x, gain, *, eps=1e-5):
         eps: added to the mean square, so in units of x squared.
 
     Returns: y (..., D) and the RMSNormCache.
-    Raises: ValueError if gain is not (D,), or eps not positive and finite; TypeError unless x and gain are
-        floating-point.
+    Raises: ValueError if gain is not (D,), eps not positive, or the square of x not finite (in float32, from
+        1.8e19 on); TypeError unless x and gain are floating-point.
     Source: Zhang & Sennrich 2019, arXiv:1910.07467, equation 4; eps guards against division by zero.
     """
     x, gain = as_floats("x", x), as_floats("gain", gain)
+    require_axes("gain", gain, "D")
     require_shape("gain", gain, "(D,)", x.shape[-1:], "one gain for each feature, the last axis of x")
-    require_positive("eps", eps)
-    wide = np.result_type(x, np.float32)  # at least float32: the square of 300 is beyond float16
-    mean_square = np.vecdot(x, x, dtype=wide)[..., np.newaxis] / gain.size  # (..., 1)
-    inv_rms = (1 / np.sqrt(mean_square + eps)).astype(x.dtype, copy=False)
+    eps = require_eps("eps", eps)
+    with np.errstate(over="ignore"):
+        mean_square = np.vecdot(x, x)[..., np.newaxis] / gain.size  # (..., 1)
+    if not np.isfinite(mean_square).all():  # the result would be zeros, as if nothing were wrong
+        raise ValueError(
+            f"x must be finite, and small enough for its square to be finite in {x.dtype}, got "
+            "NaN, infinity or a larger number: if this is in training, it diverged before this step"
+        )
+    inv_rms = 1 / np.sqrt(mean_square + eps)
     return gain * (x * inv_rms), RMSNormCache(x, gain, inv_rms)
 
 
 def rms_norm_backward(dy, cache):
     """Pull dy (..., D) back; returns dx (..., D) and dgain (D,)."""
+    require_cache(cache, RMSNormCache, "rms_norm")
     x, gain, inv_rms = cache
     dy = as_gradient("dy", dy, "(..., D)", x.shape)
     unit = x * inv_rms  # (..., D), recomputed instead of stored
@@ -153,6 +172,8 @@ def softmax(x, axis=-1):
         unless x is floating-point.
     Source: Bridle 1990, "Probabilistic interpretation of feedforward classification network outputs".
     """
+    x = as_floats("x", x)
+    axis = require_axis("axis", axis, x)
     p = _minus_max(x, axis)
     np.exp(p, out=p)
     p /= p.sum(axis=axis, keepdims=True)
@@ -166,13 +187,13 @@ def softmax_backward(dp, p, axis=-1):
 
         dx_i = p_i * (dp_i - sum_j p_j * dp_j)
     """
-    dp = as_gradient("dp", dp, "of p", p.shape)
+    p = as_floats("p", p)
+    dp, axis = as_gradient("dp", dp, "of p", p.shape), require_axis("axis", axis, p)
     return p * (dp - np.expand_dims(np.vecdot(p, dp, axis=axis), axis))
 
 
 def _minus_max(x, axis):
     """Return x minus its maximum along `axis`, a new array; refuse what has no softmax."""
-    x = as_floats("x", x)
     largest = x.max(axis=axis, keepdims=True)
     if not np.isfinite(largest).all():
         raise ValueError(
@@ -203,6 +224,7 @@ def silu_backward(dy, x):
 
     dx = dy * s * (1 + x * (1 - s)),   s = sigmoid(x)
     """
+    x = as_floats("x", x)
     dy = as_gradient("dy", dy, "of x", x.shape)
     s = sigmoid(x)
     return dy * (s * (1 + x * (1 - s)))
@@ -239,6 +261,9 @@ def cross_entropy(logits, targets):
         are not floating-point or hold NaN or +inf.
     Source: Goodfellow, Bengio & Courville 2016, "Deep Learning", sections 5.5 and 6.2.2.3.
     """
+    logits = as_floats("logits", logits)
+    if logits.ndim == 0 or logits.shape[-1] == 0:
+        raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one for each token")
     log_p = _minus_max(logits, axis=-1)
     V = log_p.shape[-1]
     targets = as_ids("targets", targets, V)
@@ -250,9 +275,11 @@ def cross_entropy(logits, targets):
 
 def cross_entropy_backward(dloss, cache):
     """Pull dloss, a scalar (1 if the loss is the end of the line), back; returns dlogits (..., V)."""
+    require_cache(cache, CrossEntropyCache, "cross_entropy")
     p, one_hot = cache
-    if np.ndim(dloss):
-        raise ValueError(f"dloss must be a scalar, got shape {np.shape(dloss)}: the loss is one number")
+    if isinstance(dloss, np.ndarray) and dloss.ndim:
+        raise ValueError(f"dloss must be a scalar, got shape {dloss.shape}: the loss is one number")
+    dloss = require_number("dloss", dloss)
     positions = p.size // p.shape[-1]
     # forward: the mean gives every position 1/positions of dloss; softmax and log together leave p - one_hot
-    return (p - one_hot) * (float(dloss) / positions)
+    return (p - one_hot) * (dloss / positions)

@@ -16,7 +16,7 @@ from labs.llm import shapes
 
 def is_matrix(key, array):  # noqa: ARG001  (another choice may go by the key)
     """Return whether a parameter is a matrix. The others are gains, which belong near one, not near zero."""
-    return array.ndim == 2
+    return shapes.as_array("array", array).ndim == 2
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ class AdamWConfig:
 
     def __post_init__(self):
         for name in ("beta1", "beta2"):
-            _require_at_least_zero(name, getattr(self, name), below=1)
-        shapes.require_positive("eps", self.eps)
-        _require_at_least_zero("weight_decay", self.weight_decay)
+            object.__setattr__(self, name, shapes.require_at_least_zero(name, getattr(self, name), below=1))
+        object.__setattr__(self, "eps", shapes.require_eps("eps", self.eps))
+        object.__setattr__(
+            self, "weight_decay", shapes.require_at_least_zero("weight_decay", self.weight_decay)
+        )
         if not callable(self.decays):
-            raise TypeError(f"decays must be a function of (key, array), got {self.decays!r}")
+            raise TypeError(f"decays must be a function of (key, array), got {shapes.shown(self.decays)}")
 
 
 class AdamWState(NamedTuple):
@@ -49,15 +51,18 @@ class AdamWState(NamedTuple):
 def adamw_init(params):
     """Return the AdamWState before the first step: step 0, all zeros like params.
 
-    Raises: TypeError if a parameter is not a floating-point array.
+    Raises: TypeError unless params is a dict of floating-point arrays.
     """
-    zeros = {key: np.zeros_like(shapes.as_floats(key, array)) for key, array in params.items()}
+    _require_arrays("params", params)
+    zeros = {key: np.zeros_like(array) for key, array in params.items()}
     return AdamWState(0, zeros, {key: array.copy() for key, array in zeros.items()})
 
 
 def check_state(state, params):
-    """Raise ValueError unless `state` is an AdamWState for these parameters."""
-    _require_count("step", state.step)
+    """Raise ValueError or TypeError unless `state` is an AdamWState for these parameters."""
+    _require_arrays("params", params)
+    shapes.require_type("state", state, AdamWState, "adamw_init makes the first one")
+    shapes.require_size("step", state.step, least=0)
     _require_like("state.mean", state.mean, params)
     _require_like("state.square", state.square, params)
 
@@ -81,14 +86,16 @@ def adamw(params, grads, state, learning_rate, config):
         config: the AdamWConfig.
 
     Returns: new params and the new AdamWState.
-    Raises: ValueError or TypeError if grads or state do not fit params, or the learning rate is not positive.
+    Raises: ValueError or TypeError if grads or state do not fit params, params are not floating-point, or the
+        learning rate is not positive.
     Source: Loshchilov & Hutter 2019, arXiv:1711.05101, algorithm 2. There the decay is multiplied by the
         schedule alone; here, as in PyTorch, by the whole learning rate.
     """
-    shapes.require_positive("learning_rate", learning_rate)
-    _require_like("grads", grads, params)
+    learning_rate = shapes.require_positive("learning_rate", learning_rate)
+    shapes.require_type("config", config, AdamWConfig, "AdamWConfig() has the usual constants")
     check_state(state, params)
-    t = state.step + 1
+    _require_like("grads", grads, params)
+    t = int(state.step) + 1
     beta1, beta2 = config.beta1, config.beta2
     moved, means, squares = {}, {}, {}
     for key, param in params.items():
@@ -106,7 +113,10 @@ def global_norm(grads):
     """Return the length of all gradients together, as one long vector: sqrt(sum of all squares), a float.
 
     Squares are added in float64, where those of float32 cannot overflow.
+
+    Raises: TypeError unless grads is a dict of floating-point arrays.
     """
+    _require_arrays("grads", grads)
     vectors = [np.ravel(grad) for grad in grads.values()]
     return math.sqrt(sum(np.vecdot(vector, vector, dtype=np.float64) for vector in vectors))
 
@@ -126,12 +136,12 @@ def clip_by_global_norm(grads, max_norm):
     Raises: ValueError if the norm is infinite or NaN: no factor helps then.
     Source: Pascanu et al. 2013, arXiv:1211.5063, section 3.2. PyTorch adds 1e-6 to the norm; we do not.
     """
-    shapes.require_positive("max_norm", max_norm)
+    max_norm = shapes.require_positive("max_norm", max_norm)
     norm = global_norm(grads)
     if not math.isfinite(norm):
         bad = [key for key, grad in grads.items() if not np.isfinite(grad).all()]
         raise ValueError(
-            f"grads must be finite, got NaN or infinity in {bad}: "
+            f"grads must be finite, got NaN or infinity in {shapes.shown(bad)}: "
             "the training diverged before this step, so lower the learning rate or max_norm"
         )
     if norm <= max_norm:
@@ -144,24 +154,24 @@ def warmup_cosine(step, *, peak, floor, warmup_steps, total_steps):
 
         peak * (step + 1) / warmup_steps                           if step < warmup_steps
         floor + (peak - floor) * (1 + cos(pi * progress)) / 2      from there on,
-        progress = (step - warmup_steps) / (total_steps - warmup_steps), at most 1
+        progress = (step - warmup_steps) / (total_steps - 1 - warmup_steps)
+        floor                                                      from the last step, total_steps - 1, on
 
     Args:
         step: counted from zero; the first learning rate is not zero.
         peak, floor: the largest learning rate, and the one it falls to; 0 <= floor <= peak.
         warmup_steps: the length of the climb, 0 or more, less than total_steps.
-        total_steps: where the floor is reached; from there on the rate stays.
+        total_steps: how many steps there are. The last of them is taken at the floor.
 
     Returns: a float.
     Raises: ValueError or TypeError for anything else.
     Source: Loshchilov & Hutter 2017, arXiv:1608.03983, equation 5 (one period); the climb: Goyal et al. 2017,
         arXiv:1706.02677, section 2.2.
     """
-    shapes.require_positive("peak", peak)
-    _require_at_least_zero("floor", floor)
-    shapes.require_size("total_steps", total_steps)
-    _require_count("step", step)
-    _require_count("warmup_steps", warmup_steps)
+    peak, floor = shapes.require_positive("peak", peak), shapes.require_at_least_zero("floor", floor)
+    total_steps = shapes.require_size("total_steps", total_steps)
+    step = shapes.require_size("step", step, least=0)
+    warmup_steps = shapes.require_size("warmup_steps", warmup_steps, least=0)
     if floor > peak:
         raise ValueError(
             f"floor must be at most peak = {peak}, got {floor}: the rate falls from peak to floor"
@@ -173,34 +183,41 @@ def warmup_cosine(step, *, peak, floor, warmup_steps, total_steps):
         )
     if step < warmup_steps:
         return peak * (step + 1) / warmup_steps
-    progress = min(1, (step - warmup_steps) / (total_steps - warmup_steps))
+    if step >= total_steps - 1:
+        return floor
+    progress = (step - warmup_steps) / (total_steps - 1 - warmup_steps)
     return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
 
 
-def _require_at_least_zero(name, value, below=math.inf):
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a real number, got {value!r} ({type(value).__name__})")
-    if not 0 <= value < below:
-        raise ValueError(f"{name} must be at least 0 and less than {below}, got {value}")
+def _require_arrays(name, arrays):
+    """Raise TypeError unless `arrays` is a dict of floating-point arrays."""
+    shapes.require_dict(name, arrays)
+    for key, array in arrays.items():
+        if type(array) is not np.ndarray or array.dtype not in shapes.FLOATS:
+            shapes.as_floats(_entry(name, key), array)
 
 
-def _require_count(name, value):
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{name} must be an int of at least 0, got {value!r}: it counts steps")
+def _entry(name, key):
+    return f"{name}[{shapes.shown(key)}]"
 
 
 def _require_like(name, arrays, params):
-    """Raise ValueError unless `arrays` has the keys of params, with their shapes and dtypes."""
+    """Raise unless `arrays` has the keys of params, and arrays of their shapes and dtypes."""
+    shapes.require_dict(name, arrays)
     if arrays.keys() != params.keys():
-        missing, extra = sorted(params.keys() - arrays.keys()), sorted(arrays.keys() - params.keys())
+        missing = [key for key in params if key not in arrays]
+        extra = [key for key in arrays if key not in params]
         raise ValueError(
-            f"{name} must fit params key by key, got missing {missing} and extra {extra}: "
-            "do both belong to one model?"
+            f"{name} must fit params key by key, got missing {shapes.shown(missing)} and extra "
+            f"{shapes.shown(extra)}: do both belong to one model?"
         )
     for key, array in params.items():
         other = arrays[key]
+        if type(other) is not np.ndarray:
+            other = shapes.as_array(_entry(name, key), other)
         if other.shape != array.shape or other.dtype != array.dtype:
             raise ValueError(
-                f"{name} of {key} must have the parameter's shape {array.shape} and dtype {array.dtype}, "
-                f"got {other.shape} and {other.dtype}: do both belong to one model?"
+                f"{name} of {shapes.shown(key)} must have the parameter's shape {array.shape} and dtype "
+                f"{array.dtype}, got {other.shape} and {shapes.dtype_name(other)}: "
+                "do both belong to one model?"
             )

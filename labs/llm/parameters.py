@@ -4,7 +4,6 @@ The letters of the shapes are those of `model.py`, which computes with what is d
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,9 +26,9 @@ class ModelConfig:
 
     def __post_init__(self):
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff"):
-            shapes.require_size(name, getattr(self, name))
-        for name in ("rope_base", "norm_eps"):
-            shapes.require_positive(name, getattr(self, name))
+            object.__setattr__(self, name, shapes.require_size(name, getattr(self, name)))
+        object.__setattr__(self, "rope_base", shapes.require_positive("rope_base", self.rope_base))
+        object.__setattr__(self, "norm_eps", shapes.require_eps("norm_eps", self.norm_eps))
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model must be divisible by n_heads, got D = {self.d_model} and H = {self.n_heads}: "
@@ -68,12 +67,28 @@ BLOCK_AXES = BlockWeights(
 
 
 def block_weights(params, l):
-    """Return the BlockWeights of layer `l`, the arrays of `params` themselves."""
-    return BlockWeights(*(params[f"blocks.{l}.{name}"] for name in BlockWeights._fields))
+    """Return the BlockWeights of layer `l`, the arrays of `params` themselves.
+
+    Raises: TypeError unless params is a dict and `l` an int; ValueError for a layer that params do not have.
+    """
+    shapes.require_dict("params", params)
+    l = shapes.require_size("l", l, least=0)
+    try:
+        return BlockWeights(*(params[f"blocks.{l}.{name}"] for name in BlockWeights._fields))
+    except KeyError as missing:
+        raise ValueError(
+            f"l must be a layer of params, got {l}, but params have no {missing}: layers count from zero"
+        ) from None
+
+
+def require_config(config):
+    """Raise TypeError unless `config` is a ModelConfig."""
+    shapes.require_type("config", config, ModelConfig, "write ModelConfig(vocab_size=...)")
 
 
 def param_axes(config):
     """Return the letters of the axes of every parameter by its key, in the order of the forward pass."""
+    require_config(config)
     axes = {"embedding": "VD"}
     for l in range(config.n_layers):
         axes |= {f"blocks.{l}.{name}": letters for name, letters in BLOCK_AXES._asdict().items()}
@@ -103,15 +118,13 @@ def init_params(config, seed, dtype=np.float64):
         dtype: np.float64 (to teach and check) or np.float32 (to train).
 
     Returns: a dict of arrays with the keys and shapes of param_shapes(config); no two share memory.
-    Raises: TypeError for another dtype, or without a seed.
+    Raises: TypeError for another dtype, or without a seed; ValueError for a negative one.
     Source: LeCun et al. 1998, "Efficient BackProp", section 4.6 (1 / n_in); Radford et al. 2019 (GPT-2),
         section 2.3 (residual branches).
     """
-    if np.dtype(dtype) not in (np.float64, np.float32):
-        raise TypeError(f"dtype must be np.float64 or np.float32, got {np.dtype(dtype)}")
-    if seed is None:
-        raise TypeError("seed must be an int or a np.random.Generator, got None: a draw must be repeatable")
-    rng = np.random.default_rng(seed)
+    require_config(config)
+    dtype = shapes.require_float_type("dtype", dtype)
+    rng = shapes.as_rng("seed", seed)
     params = {}
     for key, shape in param_shapes(config).items():
         name = key.split(".")[-1]
@@ -129,34 +142,49 @@ def init_params(config, seed, dtype=np.float64):
 
 def check_params(params, config):
     """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one dtype."""
-    axes = param_axes(config)
-    if not isinstance(params, Mapping):
-        raise TypeError(
-            f"params must be a dict of arrays, got {type(params).__name__}: init_params makes one"
-        )
-    if params.keys() != axes.keys():
-        missing = [key for key in axes if key not in params]
-        extra = [key for key in params if key not in axes]
+    check_keys("params", params, config)
+    check_arrays(params, param_axes(config), config)
+
+
+def check_keys(name, params, config):
+    """Raise ValueError unless a dict has the keys of param_shapes(config)."""
+    shapes.require_dict(name, params)
+    require_config(config)
+    if len(params) < config.n_layers:  # seen before the names of all layers are written down
         raise ValueError(
-            f"params must have the keys of param_shapes(config), got missing {missing} and extra {extra}: "
-            "were they made for another config?"
+            f"{name} must have the keys of param_shapes(config), got {len(params)} keys for "
+            f"L = {config.n_layers} layers: were they made for another config?"
         )
-    check_arrays(params, axes, config)
+    expected = param_axes(config)
+    if params.keys() != expected.keys():
+        missing = [key for key in expected if key not in params]
+        extra = [key for key in params if key not in expected]
+        raise ValueError(
+            f"{name} must have the keys of param_shapes(config), got missing {shapes.shown(missing)} and "
+            f"extra {shapes.shown(extra)}: were they made for another config?"
+        )
 
 
 def check_arrays(arrays, axes, config):
     """Raise unless `arrays` holds, by the keys of `axes`, arrays of these axes, all of one dtype."""
-    first = next(iter(axes))
+    require_config(config)
+    shapes.require_dict("arrays", arrays)
+    shapes.require_dict("axes", axes, "param_axes(config) makes them")
+    first = next(iter(axes), None)
     for key, letters in axes.items():
-        array = arrays[key]
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"params must be arrays, got {type(array).__name__} in {key}: convert it")
-        if array.dtype.kind != "f" or array.dtype != arrays[first].dtype:
+        array = arrays.get(key)
+        if not shapes.is_plain(array):
             raise TypeError(
-                f"params must be arrays of one floating-point dtype, got {array.dtype} in {key} "
-                f"beside {arrays[first].dtype} in {first}: convert them all"
+                f"params must be arrays without a mask, got {type(array).__name__} in {key}: convert it"
+            )
+        dtype = arrays[first].dtype
+        if array.dtype != dtype or dtype not in shapes.FLOATS:
+            raise TypeError(
+                "params must be arrays of one floating-point dtype, float32 or float64, got "
+                f"{shapes.dtype_name(array)} in {key} beside {shapes.dtype_name(arrays[first])} in {first}: "
+                "convert them all"
             )
         expected = _shape(letters, config)
-        shapes.require_shape(
-            key, array, f"({', '.join(letters)})", expected, "is it made for another config?"
-        )
+        if array.shape != expected:
+            axes_of_it = f"({', '.join(letters)})"
+            shapes.require_shape(key, array, axes_of_it, expected, "is it made for another config?")

@@ -39,8 +39,8 @@ def encode(word):
     for place, letter in enumerate(word):
         if letter not in VOCABULARY:
             raise ValueError(
-                f"word must be spelled with the letters {''.join(VOCABULARY)}, got {letter!r} in {word!r} "
-                f"at place {place}: the example knows no others"
+                f"word must be spelled with the letters {''.join(VOCABULARY)}, got {letter!r} in "
+                f"{shapes.shown(word)} at place {place}: the example knows no others"
             )
     return np.array([VOCABULARY.index(letter) for letter in word])
 

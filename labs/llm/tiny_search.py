@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from labs.llm import tiny
+from labs.llm import shapes, tiny
 from labs.llm.model import forward, loss_and_grads
-from labs.llm.parameters import param_shapes
+from labs.llm.parameters import check_params, param_shapes
 
 #: Standard deviations of the draw, by the last part of the key. Gains are uniform in GAINS.
 SCALES = {
@@ -46,7 +46,7 @@ STEPS, LEARNING_RATE = 50, 0.5
 
 def draw(seed):
     """Return one draw of the example's parameters, rounded to two decimals."""
-    rng = np.random.default_rng(seed)
+    rng = shapes.as_rng("seed", seed)
     params = {}
     for key, shape in param_shapes(tiny.CONFIG).items():
         name = key.split(".")[-1]
@@ -129,6 +129,9 @@ def train(params):
 
 def as_text(seed, drawn, trained):
     """Return the content of the weights file: JSON, with one row of a parameter on each line."""
+    seed = shapes.require_size("seed", seed, least=0)
+    for params in (drawn, trained):
+        check_params(params, tiny.CONFIG)
     return "\n".join(
         [
             "{",

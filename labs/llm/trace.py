@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm import formula, model, ops
+from labs.llm import formula, model, ops, shapes
 from labs.llm.ops import LinearCache, linear_backward
 from labs.llm.parameters import param_axes
 
@@ -67,10 +67,13 @@ class Trace:
 
     def __getitem__(self, key):
         """Return the step with this key."""
-        try:
+        if isinstance(key, str) and key in self._by_key:
             return self._by_key[key]
-        except KeyError:
-            raise KeyError(f"no step {key!r}: the keys are {', '.join(self._by_key)}") from None
+        near = [known for known in self._by_key if str(key) in known]
+        raise KeyError(
+            f"no step {shapes.shown(key)} among the {len(self.steps)}; "
+            f"in these it occurs: {shapes.shown(near)}"
+        )
 
     @functools.cached_property
     def _by_key(self):
@@ -78,6 +81,7 @@ class Trace:
 
     def sources(self, step):
         """Return the arrays that the formula of `step` reads, by the names that it gives them."""
+        shapes.require_type("step", step, Step, "trace[key] is one")
         return {name: self[key].value for name, key in step.reads.items()}
 
     def gradients(self):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from labs.llm import data, optim, shapes
-from labs.llm.checkpoint import Checkpoint, save
+from labs.llm.checkpoint import Checkpoint, check_checkpoint, generator, require_writable, save
 from labs.llm.model import forward, init_params, loss_and_grads
 from labs.llm.ops import cross_entropy
+from labs.llm.parameters import require_config
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,13 @@ class TrainConfig:
 
     def __post_init__(self):
         for name in ("steps", "batch_size", "context", "report_every"):
-            shapes.require_size(name, getattr(self, name))
-        shapes.require_positive("max_norm", self.max_norm)
+            object.__setattr__(self, name, shapes.require_size(name, getattr(self, name)))
+        for name in ("peak", "max_norm"):
+            object.__setattr__(self, name, shapes.require_positive(name, getattr(self, name)))
+        object.__setattr__(self, "floor", shapes.require_at_least_zero("floor", self.floor))
+        warmup_steps = shapes.require_size("warmup_steps", self.warmup_steps, least=0)
+        object.__setattr__(self, "warmup_steps", warmup_steps)
+        shapes.require_type("adamw", self.adamw, optim.AdamWConfig, "AdamWConfig() has the usual constants")
         self.learning_rate(0)
 
     def learning_rate(self, step):
@@ -59,21 +65,16 @@ def start(config, vocabulary, seed, dtype=np.float32):
 
     Args:
         config: the ModelConfig.
-        vocabulary: V characters, as from data.build_vocabulary.
-        seed: an int. It decides the first parameters and every batch.
+        vocabulary: a sequence of V distinct characters, as from data.build_vocabulary.
+        seed: an int of at least 0. It decides the first parameters and every batch.
         dtype: np.float32 or np.float64, of everything that is computed.
 
-    Raises: ValueError or TypeError if vocabulary and config disagree on V, or as init_params does.
+    Raises: ValueError or TypeError if vocabulary and config disagree on V, the vocabulary is none, or as
+        init_params does.
     """
-    if len(vocabulary) != config.vocab_size:
-        raise ValueError(
-            f"vocabulary must hold V = {config.vocab_size} characters, got {len(vocabulary)}: "
-            "make the config with vocab_size=len(vocabulary)"
-        )
-    if type(seed) is not int:
-        raise TypeError(
-            f"seed must be an int, got {seed!r} ({type(seed).__name__}): a run must be repeatable"
-        )
+    require_config(config)
+    data.require_vocabulary(vocabulary, config.vocab_size)
+    seed = shapes.require_size("seed", seed, least=0)
     rng = np.random.Generator(np.random.PCG64(seed))
     params = init_params(config, rng, dtype)
     return Checkpoint(config, tuple(vocabulary), params, optim.adamw_init(params), rng.bit_generator.state)
@@ -96,16 +97,23 @@ def train(checkpoint, corpus, settings, *, path=None):
         path: where to save checkpoints, whole or not at all; None saves none.
 
     Returns: an iterator of Progress; empty if settings.steps are done already.
-    Raises: ValueError, at once if corpus, checkpoint and settings do not fit together; and later if the
-        training diverges, before the step that would spoil the parameters.
+    Raises: at once, ValueError or TypeError if corpus, checkpoint and settings do not fit together, OSError
+        if nothing can be saved at `path`; and later ValueError if the training diverges, before the step that
+        would spoil the parameters.
     """
-    if tuple(corpus.vocabulary) != checkpoint.vocabulary:
+    _require_arguments(checkpoint, settings)
+    check_checkpoint(checkpoint)
+    shapes.require_type("corpus", corpus, data.Corpus, "data.build_corpus(text) makes it")
+    data.require_vocabulary(corpus.vocabulary)
+    if tuple(corpus.vocabulary) != tuple(checkpoint.vocabulary):
         raise ValueError(
-            f"corpus must have the checkpoint's vocabulary {''.join(checkpoint.vocabulary)!r}, "
-            f"got {''.join(corpus.vocabulary)!r}: ids would stand for other characters"
+            f"corpus must have the checkpoint's vocabulary {shapes.shown(''.join(checkpoint.vocabulary))}, "
+            f"got {shapes.shown(''.join(corpus.vocabulary))}: ids would stand for other characters"
         )
     data.require_text_ids("corpus.training", corpus.training, settings.context)
     data.require_text_ids("corpus.validation", corpus.validation, settings.context)
+    if path is not None:
+        require_writable(path)
     return _steps(checkpoint, corpus, settings, path)
 
 
@@ -130,8 +138,8 @@ def train_step(checkpoint, ids, settings):
 
     Returns: the Progress, without a validation loss.
     """
-    rng = np.random.Generator(np.random.PCG64(0))
-    rng.bit_generator.state = checkpoint.rng
+    _require_arguments(checkpoint, settings)
+    rng = generator(checkpoint.rng)
     inputs, targets = data.draw_batch(ids, settings.batch_size, settings.context, rng)
     loss, grads = loss_and_grads(checkpoint.params, inputs, targets, checkpoint.config)
     grads, norm = optim.clip_by_global_norm(grads, settings.max_norm)
@@ -149,6 +157,7 @@ def evaluate(checkpoint, ids, settings):
         ids: a text, integers, (N,), of at least T + 1 tokens.
         settings: the TrainConfig; it gives T, and B, how many windows go through the model at a time.
     """
+    _require_arguments(checkpoint, settings)
     inputs, targets = data.windows(ids, settings.context)
     total = 0.0
     for first in range(0, len(inputs), settings.batch_size):
@@ -157,3 +166,9 @@ def evaluate(checkpoint, ids, settings):
         loss = cross_entropy(logits, targets[rows])[0]
         total += float(loss) * len(inputs[rows])
     return total / len(inputs)
+
+
+def _require_arguments(checkpoint, settings):
+    shapes.require_type("checkpoint", checkpoint, Checkpoint, "start makes one, and load reads one")
+    shapes.require_type("checkpoint.optimizer", checkpoint.optimizer, optim.AdamWState, "adamw_init makes it")
+    shapes.require_type("settings", settings, TrainConfig, "write TrainConfig(steps=...)")

@@ -119,7 +119,7 @@ def boxes(drawn_model):
 def carried(drawn_model, library=model):
     """What flows along each of the nine edges when the code runs, from its own caches."""
     params, ids, config = drawn_model
-    _, cache = library.forward(params, ids, config)
+    _, cache = library.forward(params, ids, library.ModelConfig(**vars(config)))
     (block,) = cache.blocks
     x, r, y = block.attn_norm.x, block.ffn_norm.x, cache.final_norm.x
     return {

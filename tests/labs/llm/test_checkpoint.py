@@ -3,13 +3,17 @@
 import json
 import os
 import pickle
+import signal
+import subprocess
+import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
 from labs.llm import tiny
-from labs.llm.checkpoint import Checkpoint, load, save
+from labs.llm.checkpoint import Checkpoint, fcntl, load, save
 from labs.llm.optim import AdamWConfig, adamw, adamw_init
 
 
@@ -203,16 +207,32 @@ MISMATCHES = {
     "bad config": (lambda header, _: header["config"].update(n_heads=3), "d_model must be divisible"),
     "unknown field": (lambda header, _: header["config"].update(bias=True), "TypeError: .*'bias'"),
     "vocabulary": (lambda header, _: header["vocabulary"].pop(), "must hold V = 9 characters, got 8"),
-    "step": (lambda header, _: header.update(step=-1), "step must be an int of at least 0"),
+    "repeated character": (lambda header, _: header.update(vocabulary=["a"] * 9), "characters, each once"),
+    "vocabulary of numbers": (lambda header, _: header.update(vocabulary=[*range(9)]), "single characters"),
+    "step": (lambda header, _: header.update(step=-1), "step must be at least 0"),
+    "half a step": (lambda header, _: header.update(step=1.5), "step must be an int"),
     "generator": (lambda header, _: header["rng"].update(bit_generator="MT19937"), "PCG64"),
     "missing": (lambda _, arrays: arrays.pop("params.blocks.0.wq"), r"missing \['blocks.0.wq'\]"),
     "extra": (lambda _, arrays: arrays.update({"params.bias": np.ones(2)}), r"extra \['bias'\]"),
     "unknown part": (lambda _, arrays: arrays.update({"other.bias": np.ones(2)}), "KeyError: 'other'"),
-    "mean": (lambda _, arrays: arrays.pop("mean.embedding"), r"state.mean must fit params"),
+    "mean": (lambda _, arrays: arrays.pop("mean.embedding"), r"mean must have .* missing \['embedding'\]"),
     "square": (
         lambda _, arrays: arrays.update({"square.final_norm": np.ones(8, np.float32)}),
-        "state.square of final_norm must have",
+        "state.square of 'final_norm' must have",
     ),
+    "NaN": (
+        lambda _, arrays: arrays.update({"params.final_norm": np.full(8, np.nan)}),
+        "params of final_norm must hold finite numbers, got",
+    ),
+    "infinite": (
+        lambda _, arrays: arrays.update({"mean.final_norm": np.full(8, np.inf)}),
+        "mean of final_norm must hold finite numbers, got",
+    ),
+    "negative": (
+        lambda _, arrays: arrays.update({"square.final_norm": np.full(8, -1e-9)}),
+        "square of final_norm must hold finite numbers, none below zero, got",
+    ),
+    "rng": (lambda header, _: header["rng"].pop("has_uint32"), "rng must be the state of a PCG64 generator"),
 }  # fmt: skip
 
 
@@ -234,7 +254,150 @@ def test_what_does_not_fit_is_not_saved(path):
         a_checkpoint()._replace(params={}),
         a_checkpoint()._replace(rng=np.random.MT19937(0).state),
         a_checkpoint()._replace(optimizer=adamw_init({})),
+        a_checkpoint()._replace(rng=None),
+        a_checkpoint()._replace(params=a_checkpoint().params | {"final_norm": np.full(8, np.nan)}),
     ):
         with pytest.raises(ValueError, match="must"):
             save(path, broken)
+    for broken in (
+        None,
+        {},
+        a_checkpoint()._replace(config={}),
+        a_checkpoint()._replace(vocabulary=set("ab")),
+    ):
+        with pytest.raises(TypeError, match="must be"):
+            save(path, broken)
     assert path.read_bytes() == before
+
+
+# Within bounds
+
+
+def refused_within(path, megabytes):
+    """Load a file that must be refused; return the message. Its memory, beyond what is there, is bounded."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="must be a checkpoint written by save") as caught:
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < megabytes * 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(str(caught.value)) < 1000
+    return str(caught.value)
+
+
+def test_a_small_file_does_not_grow_large(path):
+    """256 KB on the disk, 256 MB when inflated."""
+    save(path, a_checkpoint())
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["params.embedding"] = np.zeros((2**25,))
+    np.savez_compressed(path, **arrays)
+    assert path.stat().st_size < 2**19
+    assert "must hold its arrays uncompressed" in refused_within(path, 4)
+
+
+def test_an_array_that_claims_to_be_large_does_not_take_the_memory(path):
+    save(path, a_checkpoint())
+    content = path.read_bytes()
+    shape = b"'shape': (9, 8), }        "
+    assert content.count(shape) == 3
+    path.write_bytes(content.replace(shape, b"'shape': (9, 80000000), } "))
+    refused_within(path, 4)
+
+
+def test_arrays_that_lie_on_top_of_each_other_are_refused(path):
+    save(path, a_checkpoint())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("params.large.npy", b"0" * 2**20)
+        large = archive.getinfo("params.large.npy")
+        for i in range(99):
+            copy = zipfile.ZipInfo(f"params.{i}.npy")
+            for name in ("header_offset", "CRC", "compress_size", "file_size"):
+                setattr(copy, name, getattr(large, name))
+            archive.filelist.append(copy)
+    assert "must hold its arrays uncompressed" in refused_within(path, 8)
+
+
+@pytest.mark.parametrize("layers", [10**6, 10**15])
+def test_a_header_of_a_million_layers_is_refused_cheaply_and_shortly(path, layers):
+    save(path, a_checkpoint())
+    rewrite(path, lambda header, _: header["config"].update(n_layers=layers))
+    assert f"L = {layers} layers" in refused_within(path, 4)
+
+
+def test_a_header_of_another_kind_is_refused_shortly(path):
+    save(path, a_checkpoint())
+    rewrite(path, lambda header, _: header.update(format="x" * 10**6))
+    refused_within(path, 40)
+    for value in ([], None, "x" * 10**6, {"config": {"x" * 10**6: 1}, "format": "labs.llm checkpoint 1"}):
+        with path.open("wb") as file:
+            np.savez(file, header=np.array(json.dumps(value)))
+        refused_within(path, 40)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_second_array_of_the_same_name_is_refused(path):
+    save(path, a_checkpoint())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("params.final_norm.npy", archive.read("params.embedding.npy"))
+    with pytest.raises(ValueError, match="must have different names for its arrays, got one twice"):
+        load(path)
+
+
+# What a killed save leaves behind
+
+KILLED = """
+import os, signal, sys
+from labs.llm import checkpoint
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.save(sys.argv[1], checkpoint.load(sys.argv[1]))
+"""
+
+WAITS = """
+import os, sys
+from labs.llm import checkpoint
+def fsync(_):
+    print("at work", flush=True)
+    sys.stdin.readline()
+os.fsync = fsync
+checkpoint.save(sys.argv[1], checkpoint.load(sys.argv[1]))
+"""
+
+
+def unfinished(path):
+    return [entry for entry in path.parent.iterdir() if entry != path]
+
+
+@pytest.mark.skipif(fcntl is None, reason="needs locks on folders")
+def test_the_next_save_clears_up_after_killed_ones(path):
+    save(path, a_checkpoint(seed=0))
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL
+        assert len(unfinished(path)) == 1  # its own: that of the one before is gone
+    save(path, a_checkpoint(seed=1))
+    assert unfinished(path) == []
+    assert_equal(load(path), a_checkpoint(seed=1))
+
+
+@pytest.mark.skipif(fcntl is None, reason="needs locks on folders")
+def test_a_save_leaves_alone_what_another_one_is_writing(path):
+    save(path, a_checkpoint(seed=0))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", WAITS, path], **pipes) as other:
+        assert other.stdout.readline() == "at work\n"
+        save(path, a_checkpoint(seed=1))
+        assert len(unfinished(path)) == 1
+        assert_equal(load(path), a_checkpoint(seed=1))
+        other.communicate("go on\n")
+    assert other.returncode == 0
+    assert_equal(load(path), a_checkpoint(seed=0))
+    assert unfinished(path) == []
+
+
+def test_clearing_up_spares_what_only_looks_alike(path):
+    others = [f".{path.name}-backup", f"{path.name}.unfinished", f".{path.name}x-1.unfinished"]
+    for name in others:
+        (path.parent / name).mkdir()
+    save(path, a_checkpoint())
+    assert sorted(entry.name for entry in unfinished(path)) == sorted(others)

@@ -228,10 +228,16 @@ def test_flops_refuse_sizes(function, B, T, name):
         function(COURSE, B, T)
 
 
-@pytest.mark.parametrize("past", [-1, 1.0])
-def test_flops_refuse_a_past(past):
-    with pytest.raises(ValueError, match="past must be an int of at least 0"):
+@pytest.mark.parametrize(("past", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError)])
+def test_flops_refuse_a_past(past, error):
+    with pytest.raises(error, match="past must be"):
         forward_flops(COURSE, 2, 5, past=past)
+
+
+def test_sizes_of_numpy_do_not_wrap_around():
+    B, T = np.int32(2**16), np.int32(2**16)
+    assert forward_flops(COURSE, B, T) == forward_flops(COURSE, 2**16, 2**16)
+    assert kv_cache_bytes(COURSE, B, T, np.float32) == kv_cache_bytes(COURSE, 2**16, 2**16, np.float32)
 
 
 @pytest.mark.parametrize("function", [activation_bytes, training_bytes, kv_cache_bytes])
@@ -240,5 +246,5 @@ def test_bytes_refuse(function):
         function(COURSE, 2.0, 5, np.float32)
     with pytest.raises(ValueError, match="T must be at least 1"):
         function(COURSE, 2, 0, np.float32)
-    with pytest.raises(TypeError, match=r"dtype must be a floating-point type .* got int64"):
+    with pytest.raises(TypeError, match=r"dtype must be np\.float64 or np\.float32, got .*int64"):
         function(COURSE, 2, 5, np.int64)

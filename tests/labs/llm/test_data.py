@@ -33,10 +33,26 @@ def test_an_unknown_character_is_refused_with_its_position():
         encode("baxnx", ("a", "b", "n"))
 
 
-@pytest.mark.parametrize("vocabulary", [("a", "a"), ("ab", "c"), ("", "a"), (1, 2)])
+@pytest.mark.parametrize("vocabulary", [("a", "a"), ("ab", "c"), ("", "a"), (1, 2), (["a"],), ("a", None)])
 def test_a_vocabulary_of_anything_but_distinct_characters_is_refused(vocabulary):
     with pytest.raises(ValueError, match="single characters, each once"):
         encode("a", vocabulary)
+
+
+@pytest.mark.parametrize("vocabulary", [set("ab"), {"a": 0, "b": 1}, frozenset("ab"), iter("ab"), None])
+def test_a_vocabulary_without_an_order_is_refused(vocabulary):
+    for call in (lambda: encode("ab", vocabulary), lambda: decode(np.array([0]), vocabulary)):
+        with pytest.raises(
+            TypeError, match="vocabulary must be a sequence of characters, such as a tuple, got"
+        ):
+            call()
+
+
+def test_a_share_may_be_a_number_of_numpy():
+    for share in (np.float32(0.25), np.float64(0.25)):
+        assert len(build_corpus("x" * 20, share).validation) == 5
+    with pytest.raises(TypeError, match="validation_share must be a real number"):
+        build_corpus("x" * 20, "0.25")
 
 
 @pytest.mark.parametrize(("text", "error"), [("", ValueError), (b"ab", TypeError), (None, TypeError)])
@@ -51,7 +67,7 @@ def test_a_text_is_a_str_with_characters(function, text, error):
 )
 def test_decode_refuses(ids, error):
     with pytest.raises(error, match="ids must"):
-        decode(ids, ("a", "b", "n"))
+        decode(np.array(ids), ("a", "b", "n"))
 
 
 # Corpus

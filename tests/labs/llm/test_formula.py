@@ -240,6 +240,33 @@ def test_evaluate_refuses_what_is_no_tree_and_no_array(tensors):
         evaluate(parse("k[0]"), {"k": [1.0, 2.0]}, SIZES, {})
 
 
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [], ["+"], ["+", ["number", 1]], ["number"], ["number", "1"], ["at", "k"], ["at", "k", []],
+        ["at", 3, [["size", "T"]]], ["sum", ["number", 1], [["i"]], None], ["sum", ["number", 1], 3, None],
+        ["neg", 3], ["call", "open", ["number", 1]], ["?", ["number", 1], ["number", 1]], [["number", 1]],
+        ["if", ["=="], 1, 2], ["neg", "x" * 10**6], None, 3,
+    ],
+)  # fmt: skip
+def test_what_is_no_tree_is_refused_by_everything_that_takes_one(tree, tensors):
+    for call in (
+        lambda: evaluate(tree, tensors, SIZES, {}),
+        lambda: leaves(tree, SIZES, {}, tensors),
+        lambda: formula.tensor_names(tree),
+    ):
+        with pytest.raises(TypeError, match=r"^tree must be") as refused:
+            call()
+        assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["tensors", "sizes", "index"])
+def test_evaluate_needs_dicts(name, tensors):
+    arguments = {"tensors": tensors, "sizes": SIZES, "index": {"t": 0}} | {name: None}
+    with pytest.raises(TypeError, match=f"{name} must be a dict, got NoneType"):
+        evaluate(parse("k[t] + T", "t"), **arguments)
+
+
 def test_evaluate_survives_an_exponential_that_overflows():
     assert evaluate(parse("1 / (1 + exp(1000))"), {}, SIZES, {}) == 0
     assert evaluate(parse("exp(-inf)"), {}, SIZES, {}) == 0
@@ -264,7 +291,7 @@ def test_evaluate_refuses_entries_that_are_not_there(text, place, tensors):
 
 @pytest.mark.parametrize("t", [1.0, "1", None])
 def test_evaluate_refuses_an_index_that_is_no_whole_number(t, tensors):
-    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+    with pytest.raises(TypeError, match="index 't' must be an int, got"):
         evaluate(parse("k[t]", "t"), tensors, SIZES, {"t": t})
 
 

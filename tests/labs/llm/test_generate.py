@@ -145,6 +145,26 @@ def test_temperature_by_hand():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_top_p_keeps_k_of_n_equal_tokens_for_k_over_n(dtype):
+    """Whatever rounding makes of k / n and of the sum of k shares; 457 of these kept one more."""
+    wrong = [
+        (k, n)
+        for n in range(1, 60)
+        for k in range(1, n + 1)
+        if np.count_nonzero(token_probabilities(np.zeros(n, dtype), top_p=k / n)) != k
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_top_p_is_reached_up_to_rounding_by_unequal_tokens(dtype):
+    p = token_probabilities(np.log([0.3, 0.1, 0.1, 0.5]).astype(dtype), top_p=0.8)
+    np.testing.assert_allclose(p, [3 / 8, 0, 0, 5 / 8], rtol=1e-6)
+    p = token_probabilities(np.log([0.3, 0.1, 0.1, 0.5]).astype(dtype), top_p=0.80001)
+    assert np.count_nonzero(p) == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0, 5e-324, 1e-12])
 def test_a_temperature_at_or_near_zero_is_greedy(temperature, dtype):
     logits = np.array([[1000, -1000, 999, 0], [-3, -2, -1, -1.5]], dtype)
@@ -267,6 +287,80 @@ def test_a_sum_that_rounds_below_one_still_draws_the_last_token():
     p = np.full((1, 10), 0.1)
     assert p.cumsum()[-1] < 1
     assert sample(p, Fixed(np.nextafter(1, 0))).tolist() == [9]
+
+
+@pytest.mark.parametrize(
+    ("p", "error", "words"),
+    [
+        (np.full((2, 3), np.nan), ValueError, "p must hold probabilities, got numbers from nan to nan"),
+        (np.zeros((2, 3)), ValueError, "p must add up to one in each row, got sums from 0 to 0"),
+        (
+            np.array([[1.5, -0.5, 0]]),
+            ValueError,
+            r"p must hold probabilities, got numbers from -0\.5 to 1\.5",
+        ),
+        (
+            np.array([0.0, np.inf, -np.inf]),
+            ValueError,
+            "p must hold probabilities, got numbers from -inf to inf",
+        ),
+        (np.array([2.0, 1.0, 3.0]), ValueError, "from 1 to 3: token_probabilities makes them from logits"),
+        (np.array([[0.5, 0.5], [0.5, 0.4]]), ValueError, r"got sums from 0\.9 to 1"),
+        (np.zeros((2, 0)), ValueError, r"p must have shape \(\.\.\., V\), got \(2, 0\)"),
+        (np.array(1.0), ValueError, r"p must have shape \(\.\.\., V\), got \(\)"),
+        (np.array([1, 0]), TypeError, "p must hold floating-point numbers"),
+        ([0.5, 0.5], TypeError, "p must be a NumPy array, got list"),
+    ],
+)
+def test_what_is_no_probability_is_not_drawn_from(p, error, words):
+    with pytest.raises(error, match=words):
+        sample(p, np.random.default_rng(0))
+
+
+def test_drawing_needs_a_generator_at_once(params):
+    for rng in (None, 0, np.random.RandomState(0)):
+        with pytest.raises(TypeError, match=r"rng must be a np\.random\.Generator, got"):
+            sample(np.ones((2, 1)), rng)
+        with pytest.raises(TypeError, match=r"rng must be a np\.random\.Generator, got"):
+            generate(params, IDS, CONFIG, 2, rng, context=9)
+
+
+def test_nothing_is_computed_before_the_options_are_judged(params, monkeypatch):
+    monkeypatch.setattr(module, "extend", None)
+    for option, error in (
+        ({"top_k": 0}, ValueError),
+        ({"temperature": "1"}, TypeError),
+        ({"top_p": 2}, ValueError),
+    ):
+        with pytest.raises(error, match=f"{next(iter(option))} must be"):
+            generate(params, IDS, CONFIG, 2, np.random.default_rng(0), context=9, **option)
+
+
+def test_options_may_be_numbers_of_numpy(params):
+    options = {"temperature": 0.5, "top_k": 5, "top_p": 0.75}
+    kinds = {"temperature": np.float32, "top_k": np.int64, "top_p": np.float32}
+    texts = [
+        generate(params, IDS, CONFIG, count(8), np.random.default_rng(0), context=count(5), **given)
+        for count, given in (
+            (int, options),
+            (np.int64, {name: kinds[name](value) for name, value in options.items()}),
+        )
+    ]
+    assert np.array_equal(*texts)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({}, "kv_cache must be of type KVCache, got dict"),
+        (((), ()), "kv_cache must be of type KVCache, got tuple"),
+        (KVCache(None, ()), r"kv_cache\.k and \.v must be of type tuple, got NoneType"),
+        (KVCache((None,) * 2, (None,) * 2), "kv_cache must be a NumPy array, got NoneType"),
+    ],
+)
+def test_extend_refuses_what_is_no_cache(params, wrong, words):
+    with pytest.raises(TypeError, match=words):
+        extend(params, IDS, CONFIG, wrong)
 
 
 def test_frequencies_approach_the_probabilities():

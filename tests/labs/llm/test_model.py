@@ -136,6 +136,44 @@ def test_causal_mask_by_hand():
     assert model.causal_mask(3).dtype == bool
 
 
+def test_a_padding_mask_keeps_every_query_from_the_padding():
+    keep = np.array([[True, True, True], [True, False, False]])
+    mask = model.padding_mask(keep)
+    assert mask.shape == (2, 1, 1, 3)
+    assert (mask[:, 0, 0] == keep).all()
+    both = model.causal_mask(3) & mask
+    assert both[0, 0].tolist() == model.causal_mask(3).tolist()
+    assert both[1, 0].tolist() == [[True, False, False]] * 3
+
+
+def test_what_is_padded_has_no_effect_on_what_is_real(example):
+    config, params, ids, _ = example
+    keep = np.arange(7) < np.array([7, 4, 2])[:, np.newaxis]
+    mask = model.causal_mask(7) & model.padding_mask(keep)
+    logits, _ = model.forward(params, ids, config, mask=mask)
+    changed, _ = model.forward(params, np.where(keep, ids, 0), config, mask=mask)
+    assert (logits[keep] == changed[keep]).all()
+    # read backwards, without the causal mask, only the padding mask hides it
+    mask = np.broadcast_to(model.padding_mask(keep), (3, 1, 7, 7))
+    logits, _ = model.forward(params, ids, config, mask=mask)
+    changed, _ = model.forward(params, np.where(keep, ids, 0), config, mask=mask)
+    assert (logits[keep] == changed[keep]).all()
+    open_logits, _ = model.forward(params, ids, config, mask=np.ones((7, 7), bool))
+    assert (open_logits[1] != logits[1]).any()
+
+
+def test_what_says_which_tokens_are_real_is_not_taken_for_a_mask(example):
+    config, params, ids, _ = example
+    with pytest.raises(
+        ValueError, match=r"got \(3, 7\): .* two axes always mean \(Tq, Tk\), so use padding_mask"
+    ):
+        model.forward(params, ids, config, mask=np.ones((3, 7), bool))
+    with pytest.raises(TypeError, match=r"keep must be boolean \(True = a real token\), got dtype int64"):
+        model.padding_mask(np.ones((3, 7), int))
+    with pytest.raises(ValueError, match=r"keep must have non-empty axes \(B, T\), got shape \(3, 1, 7\)"):
+        model.padding_mask(np.ones((3, 1, 7), bool))
+
+
 def test_the_mask_of_the_last_positions_is_the_end_of_the_whole_mask():
     assert (model.causal_mask(3, 7) == model.causal_mask(7)[-3:]).all()
 
@@ -497,7 +535,7 @@ def test_float32_stays_float32_and_agrees_with_float64():
         (np.zeros(3, int), ValueError, r"ids must have non-empty axes \(B, T\), got shape \(3,\)"),
         (np.zeros((1, 2, 3), int), ValueError, r"ids must have non-empty axes \(B, T\)"),
         (np.zeros((2, 0), int), ValueError, r"ids must have non-empty axes \(B, T\)"),
-        ([], ValueError, r"ids must have non-empty axes \(B, T\)"),
+        ([[0, 1]], TypeError, "ids must be a NumPy array, got list: make it one"),
     ],
 )
 def test_forward_refuses_ids(example, ids, error, words):

@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from labs.llm.optim import AdamWConfig, adamw, adamw_init, clip_by_global_norm, global_norm, warmup_cosine
+from labs.llm.optim import (
+    AdamWConfig,
+    AdamWState,
+    adamw,
+    adamw_init,
+    clip_by_global_norm,
+    global_norm,
+    warmup_cosine,
+)
 
 CONFIG = AdamWConfig(beta1=0.8, beta2=0.95, eps=1e-6, weight_decay=0.1)
 
@@ -121,8 +129,8 @@ def test_adamw_keeps_the_dtype_and_changes_nothing_passed_in(dtype):
 CHANGES = {
     "missing": (lambda arrays: arrays.pop("w"), r"must fit params .* missing \['w'\]"),
     "extra": (lambda arrays: arrays.update(bias=np.ones(2)), r"must fit params .* extra \['bias'\]"),
-    "shape": (lambda arrays: arrays.update(w=np.ones((2, 1))), r"of w must have .* got \(2, 1\)"),
-    "dtype": (lambda arrays: arrays.update(w=np.ones((2, 2), np.float32)), "of w must have .* float32"),
+    "shape": (lambda arrays: arrays.update(w=np.ones((2, 1))), r"of 'w' must have .* got \(2, 1\)"),
+    "dtype": (lambda arrays: arrays.update(w=np.ones((2, 2), np.float32)), "of 'w' must have .* float32"),
 }
 
 
@@ -136,10 +144,10 @@ def test_adamw_refuses_what_does_not_fit_the_parameters(name, change, message):
         adamw(params, grads, state, 0.1, CONFIG)
 
 
-@pytest.mark.parametrize("step", [-1, 1.0, True])
-def test_adamw_refuses_a_step_that_counts_nothing(step):
+@pytest.mark.parametrize(("step", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError)])
+def test_adamw_refuses_a_step_that_counts_nothing(step, error):
     params = small_params()
-    with pytest.raises(ValueError, match="step must be an int of at least 0"):
+    with pytest.raises(error, match="step must be"):
         adamw(params, ones_like(params), adamw_init(params)._replace(step=step), 0.1, CONFIG)
 
 
@@ -168,9 +176,54 @@ def test_config_refuses(name, value, error):
         AdamWConfig(**{name: value})
 
 
-def test_state_is_made_for_floats_only():
-    with pytest.raises(TypeError, match="w must hold floating-point numbers"):
-        adamw_init({"w": np.ones((2, 2), int)})
+@pytest.mark.parametrize("dtype", [int, np.float16])
+def test_a_state_is_made_for_float32_and_float64_only(dtype):
+    with pytest.raises(
+        TypeError, match=r"params\['w'\] must hold floating-point numbers, float32 or float64"
+    ):
+        adamw_init({"w": np.ones((2, 2), dtype)})
+
+
+def test_adamw_refuses_half_precision():
+    params = {"w": np.ones((2, 2), np.float16)}
+    state = AdamWState(0, params, params)
+    with pytest.raises(TypeError, match=r"params\['w'\] must hold .* got dtype float16"):
+        adamw(params, params, state, 0.1, CONFIG)
+
+
+@pytest.mark.parametrize("real", [np.float64, np.float32, np.array])
+def test_float32_parameters_stay_float32_whatever_the_settings_are(real):
+    config = AdamWConfig(beta1=real(0.5), beta2=real(0.75), eps=real(0.125), weight_decay=real(0.25))
+    assert config == AdamWConfig(beta1=0.5, beta2=0.75, eps=0.125, weight_decay=0.25)
+    params = small_params(np.float32)
+    grads, _ = clip_by_global_norm(ones_like(params), real(0.5))
+    moved, state = adamw(params, grads, adamw_init(params), real(0.5), config)
+    groups = (grads, moved, state.mean, state.square)
+    assert {array.dtype for group in groups for array in group.values()} == {np.dtype(np.float32)}
+    expected, _ = adamw(params, grads, adamw_init(params), 0.5, config)
+    assert all(np.array_equal(moved[key], expected[key]) for key in params)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"config": {}}, "config must be of type AdamWConfig, got dict"),
+        ({"state": None}, "state must be of type AdamWState, got NoneType"),
+        ({"grads": None}, "grads must be a dict, got NoneType"),
+        ({"params": [np.ones(2)]}, "params must be a dict, got list"),
+        ({"grads": {"w": [[1.0]], "gain": [1.0]}}, r"grads\['w'\] must be a NumPy array, got list"),
+    ],
+)
+def test_adamw_refuses_arguments_of_another_kind(change, words):
+    params = small_params()
+    arguments = {
+        "grads": ones_like(params),
+        "state": adamw_init(params),
+        "learning_rate": 0.1,
+        "config": CONFIG,
+    }
+    with pytest.raises(TypeError, match=words):
+        adamw(**{"params": params} | arguments | change)
 
 
 # Clipping
@@ -209,7 +262,8 @@ def test_clipping_refuses_what_is_not_finite(value):
 
 # Schedule
 
-SCHEDULE = {"peak": 0.8, "floor": 0.2, "warmup_steps": 4, "total_steps": 12}
+#: Thirteen steps: four of climb, then a cosine whose ends, steps 4 and 12, are eight apart.
+SCHEDULE = {"peak": 0.8, "floor": 0.2, "warmup_steps": 4, "total_steps": 13}
 
 
 @pytest.mark.parametrize(
@@ -232,12 +286,30 @@ def test_schedule_without_climb_starts_at_the_peak():
 
 
 @pytest.mark.parametrize(
+    ("warmup_steps", "total_steps"), [(0, 1), (0, 2), (3, 10), (9, 10), (1, 2), (5, 1000)]
+)
+def test_the_last_step_is_taken_at_the_floor(warmup_steps, total_steps):
+    schedule = {"peak": 0.8, "floor": 0.1, "warmup_steps": warmup_steps, "total_steps": total_steps}
+    assert warmup_cosine(total_steps - 1, **schedule) == 0.1
+    if total_steps > 1:
+        assert max(warmup_cosine(step, **schedule) for step in range(total_steps)) == pytest.approx(
+            0.8, rel=1e-14
+        )
+
+
+def test_a_rate_is_a_float_of_python():
+    numbers = {"peak": np.float32(0.5), "floor": np.float64(0.25)}
+    rate = warmup_cosine(np.int64(3), **numbers, warmup_steps=np.int64(1), total_steps=np.int64(9))
+    assert type(rate) is float
+
+
+@pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"step": -1}, ValueError, "step must be an int of at least 0"),
-        ({"step": 1.0}, ValueError, "step must be an int of at least 0"),
-        ({"warmup_steps": -1}, ValueError, "warmup_steps must be an int of at least 0"),
-        ({"warmup_steps": 12}, ValueError, "warmup_steps must be less than total_steps = 12"),
+        ({"step": -1}, ValueError, "step must be at least 0, got -1"),
+        ({"step": 1.0}, TypeError, "step must be an int"),
+        ({"warmup_steps": -1}, ValueError, "warmup_steps must be at least 0, got -1"),
+        ({"warmup_steps": 13}, ValueError, "warmup_steps must be less than total_steps = 13"),
         ({"total_steps": 0}, ValueError, "total_steps must be at least 1"),
         ({"floor": 0.9}, ValueError, "floor must be at most peak = 0.8"),
         ({"floor": -0.1}, ValueError, "floor must be at least 0"),

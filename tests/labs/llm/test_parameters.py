@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from labs.llm import model
-from labs.llm.parameters import ModelConfig, init_params, param_shapes
+from labs.llm.parameters import ModelConfig, block_weights, init_params, param_shapes
+
+#: float64 in the byte order that this machine does not have.
+FOREIGN = np.dtype(np.float64).newbyteorder()
 
 # ModelConfig
 
@@ -32,6 +35,27 @@ def test_config_needs_a_vocabulary_and_cannot_change():
 def test_config_refuses_sizes(name, value, error):
     with pytest.raises(error, match=f"{name} must be .* got {value}"):
         ModelConfig(**{"vocab_size": 28, name: value})
+
+
+@pytest.mark.parametrize(
+    ("whole", "real"), [(np.int64, np.float64), (np.uint8, np.float32), (np.array, np.array)]
+)
+def test_config_takes_numbers_of_numpy_and_holds_those_of_python(whole, real):
+    config = ModelConfig(
+        whole(28), d_model=whole(8), n_heads=whole(2), rope_base=real(0.5), norm_eps=real(0.25)
+    )
+    assert config == ModelConfig(28, d_model=8, n_heads=2, rope_base=0.5, norm_eps=0.25)
+    assert {type(value) for value in dataclasses.astuple(config)} == {int, float}
+
+
+def test_float32_stays_float32_whatever_the_settings_are(example):
+    _, _, ids, targets = example
+    config = ModelConfig(
+        11, d_model=24, n_layers=2, d_ff=20, rope_base=np.float64(300), norm_eps=np.float64(1e-3)
+    )
+    params = init_params(config, np.int64(0), np.float32)
+    loss, grads = model.loss_and_grads(params, ids, targets, config)
+    assert {array.dtype for array in [loss, *grads.values()]} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize("name", ["rope_base", "norm_eps"])
@@ -154,15 +178,52 @@ def test_parameters_that_do_not_fit_are_named(example):
             TypeError,
             "got float32 in final_norm beside float64 in embedding",
         ),
-        ({**params, "final_norm": [1.0] * 24}, TypeError, "must be arrays, got list in final_norm: convert"),
-        ({**params, "embedding": [[1.0], [2.0, 3.0]]}, TypeError, "must be arrays, got list in embedding"),
+        (
+            {**params, "final_norm": [1.0] * 24},
+            TypeError,
+            "must be arrays without a mask, got list in final_norm: convert",
+        ),
+        (
+            {**params, "embedding": [[1.0], [2.0, 3.0]]},
+            TypeError,
+            "must be arrays without a mask, got list in embedding",
+        ),
         ({key: array.astype(int) for key, array in params.items()}, TypeError, "one floating-point dtype"),
-        (list(params.values()), TypeError, "params must be a dict of arrays, got list"),
-        (None, TypeError, "params must be a dict of arrays, got NoneType"),
+        (
+            {**params, "final_norm": np.ma.masked_equal(params["final_norm"], 1.0)},
+            TypeError,
+            "must be arrays without a mask, got MaskedArray in final_norm",
+        ),
+        ({key: array.astype(FOREIGN) for key, array in params.items()}, TypeError, "foreign byte order"),
+        (
+            {key: array.astype(np.float16) for key, array in params.items()},
+            TypeError,
+            "got float16 in embedding",
+        ),
+        (list(params.values()), TypeError, "params must be a dict, got list"),
+        (None, TypeError, "params must be a dict, got NoneType"),
     ]
     for wrong, error, words in cases:
         with pytest.raises(error, match=words):
             model.forward(wrong, ids, config)
+
+
+def test_a_layer_that_params_do_not_have_is_named(example):
+    _, params, _, _ = example
+    assert block_weights(params, np.int64(1)).wq is params["blocks.1.wq"]
+    for wrong, error, words in (
+        (9, ValueError, r"l must be a layer of params, got 9, but params have no 'blocks\.9\.attn_norm'"),
+        (-1, ValueError, "l must be at least 0, got -1"),
+        (1.0, TypeError, "l must be an int"),
+    ):
+        with pytest.raises(error, match=words):
+            block_weights(params, wrong)
+
+
+def test_a_config_of_a_million_layers_is_refused_without_naming_them(example):
+    config, params, ids, _ = example
+    with pytest.raises(ValueError, match=f"got {len(params)} keys for L = {10**12} layers"):
+        model.forward(params, ids, dataclasses.replace(config, n_layers=10**12))
 
 
 def test_the_model_offers_what_is_needed_to_make_one():

@@ -192,17 +192,14 @@ def test_a_part_shorter_than_the_context_is_refused_at_once(part):
 
 def test_a_training_that_diverges_says_so_and_keeps_the_last_file(tmp_path):
     path = tmp_path / "run.npz"
+    *_, last = train(fresh(np.float32), CORPUS, SETTINGS, path=path)
     settings = TrainConfig(
         **vars(SETTINGS) | {"steps": 50, "peak": 1e38, "report_every": 1, "warmup_steps": 0}
     )
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(ValueError, match=r"finite"),
-    ):
-        for _ in train(fresh(np.float32), CORPUS, settings, path=path):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"finite"):
+        for _ in train(last.checkpoint, CORPUS, settings, path=path):
             pass
-    for array in checkpoints.load(path).params.values():
-        assert np.isfinite(array).all()
+    assert same(checkpoints.load(path), last.checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +212,7 @@ def test_a_training_that_diverges_says_so_and_keeps_the_last_file(tmp_path):
         ({"max_norm": 0}, ValueError, "max_norm must be positive"),
         ({"warmup_steps": 7}, ValueError, "warmup_steps must be less than total_steps = 7"),
         ({"floor": 1.0}, ValueError, "floor must be at most peak"),
+        ({"adamw": {}}, TypeError, "adamw must be of type AdamWConfig, got dict"),
     ],
 )
 def test_settings_refuse(change, error, message):
@@ -222,9 +220,77 @@ def test_settings_refuse(change, error, message):
         TrainConfig(**vars(SETTINGS) | change)
 
 
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_settings_of_numpy_train_in_float32(real):
+    """As from np.logspace: the numbers are those of Python, and so is the run."""
+    counts = {"steps": 3, "batch_size": 2, "context": 5, "warmup_steps": 1, "report_every": 2}
+    numbers = {"peak": 0.25, "floor": 0.125, "max_norm": 0.5}
+    adamw = {"beta1": 0.5, "beta2": 0.75, "eps": 0.125, "weight_decay": 0.25}
+    runs = []
+    for kind, count in ((real, np.int64), (float, int)):
+        settings = TrainConfig(
+            **{name: count(number) for name, number in counts.items()},
+            **{name: kind(number) for name, number in numbers.items()},
+            adamw=optim.AdamWConfig(**{name: kind(number) for name, number in adamw.items()}),
+        )
+        *_, last = train(start(CONFIG, CORPUS.vocabulary, seed=count(4)), CORPUS, settings)
+        runs.append(last.checkpoint)
+    assert same(*runs)
+    assert {array.dtype for array in runs[0].params.values()} == {np.dtype(np.float32)}
+
+
+def test_a_path_where_nothing_can_be_saved_is_refused_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, error in (
+        (tmp_path / "nowhere" / "x.npz", FileNotFoundError),
+        (tmp_path / "file" / "x.npz", NotADirectoryError),
+        (tmp_path, IsADirectoryError),
+    ):
+        with pytest.raises(error, match="path must") as caught:
+            train(fresh(), CORPUS, SETTINGS, path=path)
+        assert caught.value.filename == str(path)
+    with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path, got int"):
+        train(fresh(), CORPUS, SETTINGS, path=3)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_activations_too_large_for_float32_are_noticed():
+    checkpoint = fresh(np.float32)
+    large = checkpoint.params["embedding"] * np.float32(1e20)
+    diverged = checkpoint._replace(params=checkpoint.params | {"embedding": large})
+    with pytest.raises(ValueError, match="x must be finite, and small enough for its square"):
+        train_step(diverged, CORPUS.training, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"checkpoint": None}, "checkpoint must be of type Checkpoint, got NoneType"),
+        ({"corpus": {}}, "corpus must be of type Corpus, got dict"),
+        ({"settings": {}}, "settings must be of type TrainConfig, got dict"),
+    ],
+)
+def test_train_refuses_arguments_of_another_kind(change, words):
+    with pytest.raises(TypeError, match=words):
+        train(**{"checkpoint": fresh(), "corpus": CORPUS, "settings": SETTINGS} | change)
+
+
+def test_parameters_that_are_not_finite_are_refused_at_once():
+    checkpoint = fresh()
+    broken = checkpoint.params | {"final_norm": np.full(12, np.nan)}
+    with pytest.raises(ValueError, match="params of final_norm must hold finite numbers"):
+        train(checkpoint._replace(params=broken), CORPUS, SETTINGS)
+
+
 def test_start_refuses():
     with pytest.raises(ValueError, match=f"vocabulary must hold V = {CONFIG.vocab_size} characters, got 2"):
         start(CONFIG, ("a", "b"), seed=0)
+    with pytest.raises(
+        TypeError, match="vocabulary must be a sequence of characters, such as a tuple, got set"
+    ):
+        start(CONFIG, set(CORPUS.vocabulary), seed=0)
+    with pytest.raises(ValueError, match="vocabulary must hold single characters, each once"):
+        start(CONFIG, ("a",) * CONFIG.vocab_size, seed=0)
     for seed in (None, 0.5, np.random.default_rng(0)):
         with pytest.raises(TypeError, match="seed must be an int"):
             start(CONFIG, CORPUS.vocabulary, seed)
