@@ -302,7 +302,7 @@ def _bends(problem, entry, step):
     gap = abs(entry.analytic - entry.numeric)
     return any(
         abs(entry.analytic - problem.difference(entry.array, entry.index, step / shrink)) < gap / 2
-        for shrink in (2, 10, 100)
+        for shrink in (2, 10, 1e2, 1e3, 1e4)
         if shrink * problem.rounding / step < gap / 4
     )
 
@@ -327,7 +327,7 @@ def _hidden(tried, resolution):
 
 
 #: The first step of taylor_slope and how often it is quartered, along how many directions it goes both ways.
-TAYLOR_STEP, QUARTERINGS, DIRECTIONS = 1e-2, 8, 2
+TAYLOR_STEP, QUARTERINGS, DIRECTIONS = 1e-2, 14, 2
 
 #: Slopes from the first on count as two, slopes up to the second as one.
 NEAR_TWO, NEAR_ONE = 1.95, 1.25
@@ -345,10 +345,10 @@ def taylor_slope(forward, backward, arrays, rng):
     mean square, so that one remainder that happens to change sign does no harm. A function that is straight
     along v has no remainder but rounding, and passes.
 
-    CAN see: a mistake anywhere in the gradient that is not small beside it, with some forward passes.
-    PROMISE
-    CANNOT see: which entry is wrong; a mistake in a few entries of many that moves the whole gradient by
-    less; a wrong forward pass whose backward pass is right for it.
+    CAN see: a mistake anywhere in the gradient that is not small beside the whole of it, with some thirty
+    forward passes. Measured on models of 808, 8,136 and 802,176 parameters, MEASURED
+    CANNOT see: which entry is wrong; a mistake in a few entries that is small beside the whole gradient; a
+    wrong forward pass whose backward pass is right for it.
     CANNOT TELL: between the two slopes; where rounding hides the remainders, as with a loss of 1e10; as for
     gradcheck, where the result moves in jumps or from call to call. Let gradcheck have the last word.
 
@@ -381,7 +381,8 @@ def taylor_slope(forward, backward, arrays, rng):
     shrinks = f"the remainder shrinks with slope {slope:.2f}"
     if slope >= NEAR_TWO:
         return Finding(PASSED, f"{shrinks}, like h ** 2, as it should", numbers)
-    if slope <= NEAR_ONE:
+    vanished = len(visible) < len(remainders) and remainders[-1] < visible[-1] / 8  # a kink just passed
+    if slope <= NEAR_ONE and not vanished:
         return Finding(FAILED, f"{shrinks}, not like h ** 2: a gradient is wrong", numbers)
     return Finding(CANNOT_TELL, f"{shrinks}, between one and two: ask gradcheck", numbers)
 

@@ -344,6 +344,29 @@ def test_gradcheck_is_no_more_tolerant_than_it_says(error, verdict, rng):
     assert finding.verdict == verdict, finding
 
 
+@pytest.mark.parametrize(("width", "loud"), [(2, 1), (2, 30), (24, 30), (24, 300)])
+@pytest.mark.parametrize("seed", range(2))
+def test_saturated_attention_and_narrow_models_are_not_accused(width, loud, seed):
+    """RMSNorm of two features hardly moves, and neither do the weights of saturated attention."""
+    config = ORIGINAL.model.ModelConfig(7, d_model=width, n_heads=1, n_layers=2, d_ff=5)
+    rng = np.random.default_rng(seed)
+    params = init_params(config, rng)
+    params = {key: array * (loud if key[-2:] in ("wq", "wk") else 1) for key, array in params.items()}
+    text = rng.integers(0, 7, (2, 5))
+    pair = pairs(ORIGINAL, Example("", config, params, text[:, :-1], text[:, 1:], text))["model"]
+
+    def wrong(dy, cache):
+        return {
+            key: (1.05 if key.endswith("wv") else 1) * gradient
+            for key, gradient in pair.backward(dy, cache).items()
+        }
+
+    assert not checks.gradcheck(pair.forward, pair.backward, pair.arrays, rng, entries=3).failed
+    assert not checks.taylor_slope(pair.forward, pair.backward, pair.arrays, rng).failed
+    assert checks.gradcheck(pair.forward, wrong, pair.arrays, rng, entries=3).failed
+    assert checks.taylor_slope(pair.forward, wrong, pair.arrays, rng).failed
+
+
 # What the gradient checks cannot tell
 
 GRADIENT_CHECKS = [checks.gradcheck, checks.taylor_slope]
@@ -424,6 +447,15 @@ def test_large_numbers_that_cancel_and_kinks(check, rng):
         finding = check(lambda x, f=function: (f(x), x), lambda dy, _: dy, (np.full(3, 0.5),), rng)
         assert finding.verdict == CANNOT_TELL, finding
         assert "do not move the result" in finding.message or "moves in jumps" in finding.message
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+def test_a_kink_close_by(check, rng):
+    for function, slope in ((lambda x: np.maximum(x, 0), lambda x: 1.0 * (x > 0)), (np.abs, np.sign)):
+        finding = check(
+            lambda x, f=function: (f(x), x), lambda dy, x, g=slope: dy * g(x), (np.full(1, 1e-8),), rng
+        )
+        assert finding.verdict == CANNOT_TELL, finding
 
 
 @pytest.mark.parametrize("check", GRADIENT_CHECKS)
