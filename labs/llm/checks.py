@@ -8,10 +8,10 @@ They take functions, so that they can be pointed at this package, at a mutant of
     causality(logits, ids)                        a Finding: the verdict, the reason, the numbers behind it
     causality(logits, ids).raise_unless_passed()  the same as an assertion
 
-There are three verdicts. A mistake in the model FAILED. A check that has no way to judge, because rounding
-hides what it looks for or the function is not deterministic, "cannot tell", and that is never a pass. A
-mistake in the call raises ValueError or TypeError. Where two runs do the same arithmetic at the same shapes,
-results are compared with ==, without a tolerance.
+There are three verdicts: passed, FAILED (the model has a mistake), and cannot tell, which is never a pass: the
+check has no way to judge, because rounding hides what it looks for, say, or because the function is not
+deterministic. A mistake in the call raises ValueError or TypeError. Where two runs do the same arithmetic at
+the same shapes, results are compared with ==, without a tolerance.
 """
 
 import functools
@@ -346,9 +346,15 @@ def taylor_slope(forward, backward, arrays, rng):
     along v has no remainder but rounding, and passes.
 
     CAN see: a mistake anywhere in the gradient that is not small beside the whole of it, with some thirty
-    forward passes. Measured on models of 808, 8,136 and 802,176 parameters, MEASURED
+    forward passes.
+    Measured, over random directions: right models were never accused and always passed, in 3,500 runs with
+    808 parameters, 2,500 with 8,136, and 40 with 802,176; the slope was between 1.9998 and 2.05. With the
+    whole gradient wrong by 1e-2 or 1e-3, every run FAILED: 600 with 808 parameters, 100 with 8,136 (1e-3), 3
+    with 802,176 (1e-3). By 1e-4: 98 in 100 FAILED and 2 in 100 could not tell; by 1e-5 half FAILED, and some
+    passed. The tests marked "more" repeat this with 10,000 seeds for each of the two small models.
     CANNOT see: which entry is wrong; a mistake in a few entries that is small beside the whole gradient; a
-    wrong forward pass whose backward pass is right for it.
+    gradient that vanishes beside the bends of the function, as close to a minimum; a wrong forward pass whose
+    backward pass is right for it.
     CANNOT TELL: between the two slopes; where rounding hides the remainders, as with a loss of 1e10; as for
     gradcheck, where the result moves in jumps or from call to call. Let gradcheck have the last word.
 
@@ -374,7 +380,7 @@ def taylor_slope(forward, backward, arrays, rng):
     visible = [remainder for remainder in remainders if remainder > clear]
     if len(visible) < 2:
         if visible or clear > RESOLVED * predictions[0]:
-            message = "rounding hides the remainders: try larger arrays, or a loss nearer to one"
+            message = "rounding hides the remainders: try arrays and a loss with numbers nearer to one"
             return Finding(CANNOT_TELL, message, numbers | {"slope": math.nan})
         return Finding(PASSED, "no remainder but rounding: the function is straight here", numbers)
     slope = numbers["slope"] = math.log(visible[-2] / visible[-1], 4)
@@ -401,6 +407,8 @@ class _Problem:
         self.arrays, self._positional = _named(forward, arrays), not isinstance(arrays, Mapping)
         for key, array in self.arrays.items():
             _require_float64(key, array)
+            if not np.isfinite(array).all():
+                raise ValueError(f"{key} must hold finite numbers, got NaN or infinity: nothing can be moved")
         self._forward, self._y, self.rounding = forward, None, TINY
         self._y, cache = self.run(self.arrays)
         self._dy = rng.standard_normal(self._y.shape)
@@ -431,7 +439,9 @@ class _Problem:
 
     def _see(self, y):
         """Remember what rounding can do to the largest result so far."""
-        self.rounding = max(self.rounding, ROUNDINGS * EPS * float(np.linalg.norm(y * self._dy)))
+        terms = y * self._dy
+        largest = float(np.abs(terms).max()) or 1.0  # the squares of the terms themselves may overflow
+        self.rounding = max(self.rounding, _resolution(largest * np.linalg.norm(terms / largest)))
 
     def as_dict(self, gradients):
         """Return what backward gave back by the names of the arrays, or end the check if it does not fit."""
@@ -457,7 +467,10 @@ class _Problem:
         change = max(abs(self._change(self.arrays)) for _ in range(REPEATS))
         if change > self.rounding:
             raise _End(CANNOT_TELL, _not_deterministic(change, "the loss changes by"))
-        tiny = {key: _tiny_steps(array, rng) for key, array in self.arrays.items()}
+        tiny = {  # of different lengths, for two arrays may cancel
+            key: 2.0 ** (place % 3) * _tiny_steps(array, rng)
+            for place, (key, array) in enumerate(self.arrays.items())
+        }
         losses = [self._change({key: self.arrays[key] + i * tiny[key] for key in tiny}) for i in range(-3, 4)]
         if not any(losses):
             raise _End(
@@ -510,7 +523,7 @@ class _Problem:
 
 def _tiny_steps(array, rng):
     """Return steps up or down, about 1e-9 of the array's size: a power of two, so that they add exactly."""
-    size = float(np.sqrt(np.mean(array**2))) or 1.0
+    size = float(np.abs(array).mean()) or 1.0
     return 2.0 ** (round(math.log2(size)) - 30) * rng.choice((-1.0, 1.0), array.shape)
 
 

@@ -373,7 +373,7 @@ GRADIENT_CHECKS = [checks.gradcheck, checks.taylor_slope]
 
 
 @pytest.mark.parametrize("check", GRADIENT_CHECKS)
-@pytest.mark.parametrize("size", [1e9, 1e10, 1e11, 1e12, 1e14])
+@pytest.mark.parametrize("size", [1e9, 1e10, 1e11, 1e12, 1e14, 1e100, 1e150])
 @pytest.mark.parametrize("factor", [1, -1, 2, 0])
 def test_large_numbers_neither_pass_nor_accuse(check, size, factor, rng):
     finding = check(square, lambda dy, x: factor * square_backward(dy, x), (np.full(1, size),), rng)
@@ -398,6 +398,16 @@ def test_one_array_does_not_vouch_for_another(rng):
         finding = checks.gradcheck(forward, wrong, arrays, rng)
         assert finding.verdict == CANNOT_TELL, finding
         assert "hides the gradient of w" in finding.message
+
+
+def test_arrays_that_are_one_object(rng):
+    def product_backward(dy, cache):
+        a, b = cache
+        return dy * b, dy * a
+
+    shared = np.full(1, 0.7)
+    for check in GRADIENT_CHECKS:
+        assert check(lambda a, b: (a * b, (a, b)), product_backward, (shared, shared), rng)
 
 
 def test_a_gradient_of_zero_beside_clear_ones_passes(rng):
@@ -561,6 +571,7 @@ def test_a_dict_without_a_key_is_a_finding(rng):
         (([1.0, 2.0],), TypeError, "x must be a float64 array, got list: make it one"),
         (np.ones(3), TypeError, r"arrays must be a tuple, list or dict of arrays, got ndarray: write \(x,\)"),
         ((), ValueError, "arrays must hold at least one array"),
+        ((np.array([1.0, np.nan]),), ValueError, "x must hold finite numbers, got NaN or infinity"),
         ((np.ones((0, 3)),), ValueError, r"x must hold at least one number, got shape \(0, 3\)"),
     ],
 )
