@@ -8,8 +8,8 @@ They take functions, so that they can be pointed at this package, at a mutant of
     causality(logits, ids)                        a Finding: the verdict, the reason, the numbers behind it
     causality(logits, ids).raise_unless_passed()  the same as an assertion
 
-There are three verdicts: passed, FAILED (the model has a mistake), and cannot tell, which is never a pass: the
-check has no way to judge, because rounding hides what it looks for, say, or because the function is not
+There are three verdicts: passed, FAILED (the model has a mistake), and cannot tell, which is never a pass:
+the check has no way to judge, because rounding hides what it looks for, say, or because the function is not
 deterministic. A mistake in the call raises ValueError or TypeError. Where two runs do the same arithmetic at
 the same shapes, results are compared with ==, without a tolerance.
 """
