@@ -140,6 +140,18 @@ MISTAKES = (
         "dweight = x[-1].reshape(-1, D_in).T @ dy[-1].reshape(-1, D_out)",
     ),
     _in_ops(
+        "linear: no dtype check",
+        "Integers are multiplied as they are, and what comes out can have no gradient.",
+        'x, weight = as_floats("x", x), as_floats("weight", weight)',
+        "x, weight = np.asarray(x), np.asarray(weight)",
+    ),
+    _in_ops(
+        "embedding: ids not checked",
+        "An id of -1, often the sign for padding, quietly stands for the last token.",
+        'ids = as_ids("ids", ids, table.shape[0])',
+        "ids = np.asarray(ids)",
+    ),
+    _in_ops(
         "embedding: assigned",
         "Of a token that occurs several times only the last gradient is kept.",
         "np.add.at(dtable, ids, dx)",
@@ -376,6 +388,18 @@ MISTAKES = (
         "positions = len(p)",
     ),
     _in_ops(
+        "loss backward: two axes counted",
+        "The number of targets is taken for B * T, the first two axes, whatever the logits have.",
+        "positions = p.size // p.shape[-1]",
+        "positions = np.prod(p.shape[:2])",
+    ),
+    _in_ops(
+        "loss backward: outer axes counted",
+        "The number of targets is taken for that of the first axis times that of the last but one.",
+        "positions = p.size // p.shape[-1]",
+        "positions = len(p) * p.shape[max(-2, -p.ndim)]",
+    ),
+    _in_ops(
         "loss backward: target not subtracted",
         "The gradient is p where it should be p - one_hot.",
         "return (p - one_hot) * (dloss / positions)",
@@ -485,6 +509,12 @@ MISTAKES = (
         "base ** (-np.arange(0, dh, 2) / (2 * dh))",
     ),
     _in_model(
+        "rope: frequencies in single precision",
+        "The frequencies are rounded to float32, and the angles of late positions with them.",
+        "frequencies = base ** (-np.arange(0, dh, 2) / dh)",
+        "frequencies = (base ** (-np.arange(0, dh, 2) / dh)).astype(np.float32)",
+    ),
+    _in_model(
         "rope: frequencies from D",
         "The whole width is rotated before it is split into heads.",
         "q, k = rope(q, positions, base=config.rope_base), rope(k, positions, base=config.rope_base)",
@@ -546,6 +576,18 @@ MISTAKES = (
         "q, k = rope(q, base=config.rope_base), rope(k, base=config.rope_base)",
     ),
     _in_model(
+        "rope: given positions in the first layer only",
+        "All layers but the first count from zero, whatever positions the caller gives.",
+        "positions=positions, rotate=rotate)",
+        "positions=None if l else positions, rotate=rotate)",
+    ),
+    _in_model(
+        "rope: rotate=False ignored",
+        "Queries and keys are rotated whatever the caller says, forward and backward.",
+        "positions=positions, rotate=rotate)",
+        "positions=positions)",
+    ),
+    _in_model(
         "rope: base of the configuration ignored",
         "The default base is used both ways whatever the configuration says.",
         "q, k = rope(q, positions, base=config.rope_base), rope(k, positions, base=config.rope_base)",
@@ -566,6 +608,20 @@ MISTAKES = (
         "The gradients of queries and keys are not rotated back.",
         "    if cache.rotate:\n",
         "    if False:\n",
+    ),
+    _in_model(
+        "rope backward: rotate=False ignored",
+        "The gradients of queries and keys are rotated back even where nothing was rotated.",
+        "    if cache.rotate:\n",
+        "    if True:\n",
+    ),
+    _in_model(
+        "rope backward: given positions ignored",
+        "The gradients are rotated back from positions 0 to T-1, whatever positions were given.",
+        "dq = rope(dq, cache.positions, base=config.rope_base, inverse=True)",
+        "dq = rope(dq, base=config.rope_base, inverse=True)",
+        "dk = rope(dk, cache.positions, base=config.rope_base, inverse=True)",
+        "dk = rope(dk, base=config.rope_base, inverse=True)",
     ),
     # the mask
     _in_model(
@@ -620,6 +676,18 @@ MISTAKES = (
         "        x, cache = block(x, block_weights(params, l), config, mask=every, positions",
     ),
     _in_model(
+        "mask: given mask ignored",
+        "The model is always causal, whatever mask the caller gives.",
+        "config, mask=mask, positions",
+        "config, mask=None, positions",
+    ),
+    _in_model(
+        "mask: given mask in the first layer only",
+        "All layers but the first are causal, whatever mask the caller gives.",
+        "config, mask=mask, positions",
+        "config, mask=None if l else mask, positions",
+    ),
+    _in_model(
         "mask: after softmax",
         "The weights of forbidden keys are set to zero after softmax, so the sum still knows the future.",
         "p = ops.softmax(np.where(mask, scores, -np.inf))",
@@ -642,6 +710,20 @@ MISTAKES = (
         "The padding may not read, where it may not be read.",
         "return keep[:, np.newaxis, np.newaxis, :]",
         "return keep[:, np.newaxis, :, np.newaxis]",
+    ),
+    _in_model(
+        "mask: -50 instead of -inf",
+        "A forbidden key keeps a weight of about exp(-50), too little to move a bit until scores are large.",
+        "p = ops.softmax(np.where(mask, scores, -np.inf))",
+        "p = ops.softmax(np.where(mask, scores, -50.0))",
+    ),
+    _in_model(
+        "mask: dropped for one token",
+        "Wherever token 2 is in the batch, everything may be read.",
+        'x, embedding_cache = ops.embedding(ids, params["embedding"])',
+        'x, embedding_cache = ops.embedding(ids, params["embedding"])\n'
+        "    if (ids == 2).any():\n"
+        "        mask = np.ones((ids.shape[1],) * 2, dtype=bool)",
     ),
     # attention
     _in_model(

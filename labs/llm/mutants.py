@@ -11,19 +11,21 @@ import itertools
 import json
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from labs.llm import checks
-from labs.llm.checks import Finding
+from labs.llm.checks import CANNOT_TELL, FAILED, PASSED, Finding
 from labs.llm.mistakes import MISTAKES, ORIGINAL, plant
 
 TABLE_PATH = Path(__file__).with_name("mutants.json")
 
-#: How many entries of each array the gradient checks try: of an operation, of the block and of the model.
-ENTRIES, BLOCK_ENTRIES, MODEL_ENTRIES = 10, 3, 2
+#: How many entries of each array the gradient checks try: of an operation, of the block, of the model, and of
+#: the model with its switches.
+ENTRIES, BLOCK_ENTRIES, MODEL_ENTRIES, SWITCH_ENTRIES = 10, 3, 2, 1
 
 #: Plain gradient descent for the check that only watches the loss.
 TRAINING_STEPS, LEARNING_RATE = 20, 0.5
@@ -94,10 +96,16 @@ class Pair(NamedTuple):
     entries: int = ENTRIES
 
 
+def _switches(T):
+    """Return a mask (each position reads itself and every other one) and uneven positions for T tokens."""
+    distance = np.subtract.outer(np.arange(T), np.arange(T))
+    return {"mask": distance % 2 == 0, "positions": np.arange(T) ** 1.5}
+
+
 def pairs(library, example):
     """Return every forward and backward of the package by name, with random arrays of the example's sizes."""
     ops, model, config = library.ops, library.model, example.config
-    (B, T), rng = example.ids.shape, np.random.default_rng(1)
+    targets, (B, T), rng = example.targets, example.ids.shape, np.random.default_rng(1)
     D, H, F, V, dh = config.d_model, config.n_heads, config.d_ff, config.vocab_size, config.d_head
     x, gain = rng.standard_normal((B, T, D)), rng.uniform(0.7, 1.3, D)
     scores = rng.standard_normal((B, H, T, T))
@@ -105,6 +113,7 @@ def pairs(library, example):
     w1, w3, w2 = (rng.standard_normal(shape) / math.sqrt(shape[0]) for shape in ((D, F), (D, F), (F, D)))
     weights = model.block_weights(example.params, 0)
     mask = np.tri(T, dtype=bool)
+    switches, two_each = _switches(T), np.stack([targets, targets[:, ::-1]], axis=1)
 
     def softmax(scores):
         p = ops.softmax(scores)
@@ -118,9 +127,16 @@ def pairs(library, example):
         dx, dweights = model.block_backward(dy, cache)
         return {"x": dx, **dweights._asdict()}
 
-    def loss(params):
-        logits, forward_cache = model.forward(params, example.ids, config)
-        loss, loss_cache = ops.cross_entropy(logits, example.targets)
+    def losses(one, many):
+        found = [ops.cross_entropy(one, targets[0, 0]), ops.cross_entropy(many, two_each)]
+        return np.array([loss for loss, _ in found]), [cache for _, cache in found]
+
+    def losses_backward(dlosses, caches):
+        return [ops.cross_entropy_backward(*each) for each in zip(dlosses, caches, strict=True)]
+
+    def loss(params, **switches):
+        logits, forward_cache = model.forward(params, example.ids, config, **switches)
+        loss, loss_cache = ops.cross_entropy(logits, targets)
         return loss, (forward_cache, loss_cache)
 
     def loss_backward(dloss, caches):
@@ -138,9 +154,12 @@ def pairs(library, example):
         "softmax": Pair(softmax, ops.softmax_backward, (scores,)),
         "silu": Pair(lambda x: (ops.silu(x), x), ops.silu_backward, (x,)),
         "cross_entropy": Pair(
-            lambda logits: ops.cross_entropy(logits, example.targets),
+            lambda logits: ops.cross_entropy(logits, targets),
             ops.cross_entropy_backward,
             (rng.standard_normal((B, T, V)),),
+        ),
+        "cross_entropy of other axes": Pair(
+            losses, losses_backward, (rng.standard_normal(V), rng.standard_normal((B, 2, T, V)))
         ),
         "heads": Pair(lambda x: (model.split_heads(x, H), None), lambda dy, _: model.merge_heads(dy), (x,)),
         "rope": Pair(lambda x: (model.rope(x), None), lambda dy, _: model.rope(dy, inverse=True), (q,)),
@@ -150,6 +169,12 @@ def pairs(library, example):
         "swiglu": Pair(model.swiglu, model.swiglu_backward, (x, w1, w3, w2)),
         "block": Pair(block, block_backward, {"x": x, **weights._asdict()}, BLOCK_ENTRIES),
         "model": Pair(loss, loss_backward, example.params, MODEL_ENTRIES),
+        "model with mask and positions": Pair(
+            lambda params: loss(params, **switches), loss_backward, example.params, SWITCH_ENTRIES
+        ),
+        "model without rotation": Pair(
+            lambda params: loss(params, rotate=False), loss_backward, example.params, SWITCH_ENTRIES
+        ),
     }
 
 
@@ -175,11 +200,13 @@ def check_shapes(library, example):
         **{key: array.shape for key, array in example.params.items()},
     }
     if found.keys() != expected.keys():
-        return Finding(False, f"no gradient for {sorted(expected.keys() - found.keys())}")
+        return Finding(FAILED, f"no gradient for {sorted(expected.keys() - found.keys())}")
     for key, shape in expected.items():
         if found[key].shape != shape or found[key].dtype != np.float64:
-            return Finding(False, f"{key} must be float64 {shape}, got {found[key].dtype} {found[key].shape}")
-    return Finding(True, f"{len(expected)} shapes are right")
+            return Finding(
+                FAILED, f"{key} must be float64 {shape}, got {found[key].dtype} {found[key].shape}"
+            )
+    return Finding(PASSED, f"{len(expected)} shapes are right")
 
 
 def check_hand_values(library, _):
@@ -239,7 +266,7 @@ def check_extremes(library, _):
                 "norm of 300": ops.rms_norm(np.full(2, 300.0), np.ones(2))[0],
             }
     except FloatingPointError as error:
-        return Finding(False, str(error))
+        return Finding(FAILED, str(error))
     e = math.exp(-1)
     expected = {
         "softmax": np.array([[1, 0], [1 / (1 + e), e / (1 + e)]]),
@@ -257,11 +284,11 @@ def check_initialisation(library, example):
     loss, _ = loss_and_grads_of(library, example)(params)
     log_v = math.log(example.config.vocab_size)
     if abs(loss - log_v) > 0.1 * log_v:
-        return Finding(False, f"the first loss is {loss:.3f}, but log V = {log_v:.3f}", {"loss": loss})
+        return Finding(FAILED, f"the first loss is {loss:.3f}, but log V = {log_v:.3f}", {"loss": loss})
     for (one, a), (other, b) in itertools.combinations(params.items(), 2):
         if a.ndim == 2 and np.array_equal(a.ravel()[:8], b.ravel()[:8]):
-            return Finding(False, f"{one} and {other} begin with the same numbers")
-    return Finding(True, f"the first loss is {loss:.3f}, close to log V", {"loss": loss})
+            return Finding(FAILED, f"{one} and {other} begin with the same numbers")
+    return Finding(PASSED, f"the first loss is {loss:.3f}, close to log V", {"loss": loss})
 
 
 def check_training(library, example):
@@ -272,7 +299,11 @@ def check_training(library, example):
         losses.append(float(loss))
         params = {key: array - LEARNING_RATE * grads[key] for key, array in params.items()}
     fell = losses[-1] < losses[0] * 2 / 3
-    return Finding(fell, f"the loss goes from {losses[0]:.3f} to {losses[-1]:.3f}", {"losses": losses})
+    return Finding(
+        PASSED if fell else FAILED,
+        f"the loss goes from {losses[0]:.3f} to {losses[-1]:.3f}",
+        {"losses": losses},
+    )
 
 
 def values(library, example):
@@ -306,6 +337,76 @@ def check_shift_invariance(library, example):
     return checks.shift_invariance(logits, example.ids.shape[1])
 
 
+def check_switches(library, example):
+    """The given mask, the given positions and the missing rotation act in every layer.
+
+    Tokens in another order, with mask and positions to match, give the same logits in that order. Where all
+    positions are equal, rotating is the same as not rotating.
+    """
+    T = example.ids.shape[1]
+    switches, order = _switches(T), np.random.default_rng(4).permutation(T)
+    moved = {"mask": switches["mask"][order][:, order], "positions": switches["positions"][order]}
+
+    def logits(ids, **switches):
+        return library.model.forward(example.params, ids, example.config, **switches)[0]
+
+    found = {
+        "logits in another order": logits(example.ids[:, order], **moved),
+        "logits at one position": logits(example.ids, positions=np.full(T, 2.0)),
+    }
+    expected = {
+        "logits in another order": logits(example.ids, **switches)[:, order],
+        "logits at one position": logits(example.ids, rotate=False),
+    }
+    return checks.agreement(found, expected)
+
+
+def check_causality(library, example):
+    """No position reads ahead, whatever the token; nor with queries so loud that scores pass beyond -50."""
+    loud = {key: array * (100 if key.endswith("wq") else 1) for key, array in example.params.items()}
+    finding = checks.causality(logits_of(library, example), example.ids, example.config.vocab_size)
+    if finding:  # two letters are enough for the rest
+        return checks.causality(logits_of(library, example._replace(params=loud)), example.ids % 2)
+    return finding
+
+
+def check_refusals(library, example):
+    """What is no valid input is refused, for NumPy would make numbers of it without a word."""
+    ops, model = library.ops, library.model
+    floats, ints = np.ones((2, 2)), np.ones((2, 2), np.int64)
+    heads, nothing = np.ones((1, 1, 2, 2)), np.array([[True, False], [False, False]])
+    calls = {
+        "linear takes integers": lambda: ops.linear(ints, floats),
+        "linear takes an integer weight": lambda: ops.linear(floats, ints),
+        "embedding takes an id of -1": lambda: ops.embedding(-ints, floats),
+        "rms_norm takes a gain of another size": lambda: ops.rms_norm(floats, np.ones(1)),
+        "softmax takes a row of -inf": lambda: ops.softmax(np.full(2, -np.inf)),
+        "silu takes integers": lambda: ops.silu(ints),
+        "cross_entropy takes a target of -1": lambda: ops.cross_entropy(floats, -ints[0]),
+        "rope takes an odd width": lambda: model.rope(np.ones((2, 3))),
+        "attention takes a query that may read nothing": lambda: model.attention(
+            heads, heads, heads, nothing
+        ),
+        "forward takes floats for ids": lambda: model.forward(
+            example.params, example.ids * 1.0, example.config
+        ),
+    }
+    taken = [what for what, call in calls.items() if not _refuses(call)]
+    if taken:
+        return Finding(FAILED, "; ".join(taken))
+    return Finding(PASSED, f"{len(calls)} invalid calls are refused")
+
+
+def _refuses(call):
+    try:
+        call()
+    except (TypeError, ValueError):
+        return True
+    except Exception:  # a crash is no refusal
+        return False
+    return False
+
+
 def check_no_shared_arrays(library, example):
     """New parameters do not share memory."""
     return checks.no_shared_arrays(library.model.init_params(example.config, 0))
@@ -317,7 +418,7 @@ def check_arguments(library, example):
         rng = np.random.default_rng(2)
         finding = checks.leaves_arguments_alone(pair.forward, pair.backward, pair.arrays, rng)
         if not finding:
-            return Finding(False, f"{name}: {finding.message}")
+            return replace(finding, message=f"{name}: {finding.message}")
     return finding
 
 
@@ -357,17 +458,19 @@ CHECKS = {
     "training": check_training,
     "initialisation": check_initialisation,
     "shapes": check_shapes,
-    "causality": _on_logits(checks.causality),
+    "causality": check_causality,
     "sensitivity": _on_logits(checks.sensitivity),
     "batch_independence": _on_logits(checks.batch_independence),
     "order_matters": _on_logits(checks.order_matters),
     "shift_invariance": check_shift_invariance,
+    "switches": check_switches,
     "no_shared_arrays": check_no_shared_arrays,
     "every_parameter_learns": check_parameters_learn,
     "targets_aligned": check_targets,
     "leaves_arguments_alone": check_arguments,
     "hand values": check_hand_values,
     "extremes": check_extremes,
+    "refusals": check_refusals,
     **{f"gradcheck {name}": functools.partial(check_gradients, name) for name in GRADCHECKED},
     "taylor_slope": check_taylor_slope,
     "agreement": check_agreement,
@@ -376,12 +479,15 @@ CHECKS = {
 
 # The table
 
+#: What the table calls a Finding's verdict on a mistake.
+VERDICTS = {PASSED: "passed", FAILED: "caught", CANNOT_TELL: "cannot tell"}
+
 
 def examine(library, names=tuple(CHECKS)):
     """Return what each check says of a library, by example and check.
 
-    Returns: a dict {example: {check: "passed", "caught" or "raised"}}. A check has caught the mistake if its
-        Finding did not pass, and "raised" if an error or a warning kept it from its work.
+    Returns: a dict {example: {check: "passed", "caught", "cannot tell" or "raised"}}. A check has caught the
+        mistake if its Finding FAILED; "raised" if an error or a warning kept it from its work.
     """
     verdicts = {}
     for example_name, make in EXAMPLES.items():
@@ -394,7 +500,7 @@ def _verdict(check, library, example):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            return "passed" if check(library, example) else "caught"
+            return VERDICTS[check(library, example).verdict]
         except Exception:  # whatever a mutant does
             return "raised"
 
@@ -405,7 +511,7 @@ def row(mistake):
     for example_name, verdicts in examine(plant(mistake)).items():
         found[example_name] = {
             outcome: [name for name, verdict in verdicts.items() if verdict == outcome]
-            for outcome in ("caught", "raised")
+            for outcome in ("caught", "cannot tell", "raised")
         }
     return found
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from labs.llm import checks, ops
-from labs.llm.checks import Finding
+from labs.llm.checks import CANNOT_TELL, FAILED, PASSED, Finding
 from labs.llm.model import init_params, loss_and_grads, rope
-from labs.llm.mutants import ORIGINAL, distinct_example, logits_of
+from labs.llm.mutants import EXAMPLES, ORIGINAL, Example, distinct_example, logits_of, pairs
 from tests.labs.llm.numeric import layouts
 
 
@@ -46,15 +46,28 @@ def running_sum(ids):
 # Finding
 
 
-def test_a_finding_is_true_if_it_passed():
-    right, wrong = Finding(True, "all well"), Finding(False, "q is wrong", {"error": 1.0})
-    assert right
-    assert not wrong
-    assert repr(right) == "passed: all well"
-    assert repr(wrong) == "FAILED: q is wrong"
-    assert right.raise_if_failed() is right
-    with pytest.raises(AssertionError, match="q is wrong"):
-        wrong.raise_if_failed()
+def test_a_finding_has_one_of_three_verdicts_and_is_true_only_if_it_passed():
+    right, wrong = Finding(PASSED, "all well"), Finding(FAILED, "q is wrong", {"error": 1.0})
+    unsure = Finding(CANNOT_TELL, "too small")
+    assert [bool(each) for each in (right, wrong, unsure)] == [True, False, False]
+    assert [each.passed for each in (right, wrong, unsure)] == [True, False, False]
+    assert [each.failed for each in (right, wrong, unsure)] == [False, True, False]
+    assert [str(each) for each in (right, wrong, unsure)] == [
+        "passed: all well",
+        "FAILED: q is wrong",
+        "cannot tell: too small",
+    ]
+    assert right.raise_unless_passed() is right
+    with pytest.raises(AssertionError, match="FAILED: q is wrong"):
+        wrong.raise_unless_passed()
+    with pytest.raises(AssertionError, match="cannot tell: too small"):
+        unsure.raise_unless_passed()
+
+
+@pytest.mark.parametrize("verdict", [True, False, None, "failed"])
+def test_there_is_no_fourth_verdict(verdict):
+    with pytest.raises(ValueError, match="verdict must be PASSED, FAILED or CANNOT_TELL"):
+        Finding(verdict, "")
 
 
 # relative_error
@@ -75,6 +88,19 @@ def test_relative_error_is_symmetric_and_holds_small_entries_to_their_own_size(r
 
 def test_nan_is_infinitely_wrong():
     assert checks.relative_error(np.array([np.nan]), np.array([0.0]), floor=1)[0] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "message"),
+    [
+        (None, TypeError, "found must hold real numbers, got dtype object"),
+        ("ab", TypeError, "found must hold real numbers, got dtype <U2"),
+        ([[1.0], [1.0, 2.0]], ValueError, "found must be an array, got rows of different lengths"),
+    ],
+)
+def test_relative_error_refuses_what_is_no_array(found, error, message):
+    with pytest.raises(error, match=message):
+        checks.relative_error(found, np.ones(2), floor=1)
 
 
 def test_relative_error_refuses():
@@ -111,12 +137,14 @@ def test_numeric_gradient_agrees_with_the_backward_pass(rng):
 def test_numeric_gradient_refuses():
     with pytest.raises(TypeError, match="x must be a float64 array, got float32"):
         checks.numeric_gradient(np.sum, np.ones(2, np.float32))
-    with pytest.raises(TypeError, match=r"x must be a float64 array, got float64 \(float\)"):
+    with pytest.raises(TypeError, match="x must be a float64 array, got float: make it one"):
         checks.numeric_gradient(np.sum, 2.0)
     with pytest.raises(ValueError, match=r"x must hold at least one number, got shape \(0, 3\)"):
         checks.numeric_gradient(np.sum, np.ones((0, 3)))
     with pytest.raises(ValueError, match="step must be positive"):
         checks.numeric_gradient(np.sum, np.ones(2), 0)
+    with pytest.raises(ValueError, match=r"step must move every entry of x, got 1e-05 for x\[1\] = 1e\+12"):
+        checks.numeric_gradient(np.sum, np.array([1.0, 1e12]))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +263,8 @@ def test_gradcheck_tries_as_many_entries_as_it_is_told(rng):
     finding = checks.gradcheck(counted, counted_backward, arrays, rng, entries=3)
     assert finding, finding
     assert finding.numbers["tried"] == 3 + 2
-    assert len(calls) == 1 + 2 * finding.numbers["tried"]
+    before = 1 + checks.REPEATS + 7  # is it deterministic, is it smooth?
+    assert len(calls) == before + 2 * finding.numbers["tried"]
     assert checks.gradcheck(counted, counted_backward, arrays, rng).numbers["tried"] == 20 + 2
 
 
@@ -261,7 +290,8 @@ def test_names_when_the_function_has_none(rng):
 
 
 def test_exact_zeros_pass_and_small_gradients_do_not_hide(rng):
-    assert checks.gradcheck(lambda x: (0 * x, x), lambda dy, _: 0 * dy, (np.ones(3),), rng)
+    some = np.array([1.0, 0.0, 0.0])
+    assert checks.gradcheck(lambda x: (some * x, x), lambda dy, _: some * dy, (np.ones(3),), rng)
     scale = np.array([1.0, 1e-2])  # the second gradient is a hundredth of the first and wrong by a hundredth
     finding = checks.gradcheck(
         lambda x: (scale * x, None), lambda dy, _: dy * scale * [1, 1.01], (np.ones(2),), rng
@@ -270,12 +300,14 @@ def test_exact_zeros_pass_and_small_gradients_do_not_hide(rng):
     assert finding.numbers["index"] == (1,)
 
 
-def test_gradients_too_small_to_resolve_are_not_suspected(rng):
-    def offset(x):
-        return 1000 + 1e-9 * x, x  # of the change by 1e-14 nothing is left beside 1000
+def offset(x):
+    return 1000 + 1e-9 * x, x  # of the change by 1e-14 nothing is left beside 1000
 
-    assert checks.gradcheck(offset, lambda dy, _: 1e-9 * dy, (rng.standard_normal(4),), rng)
-    assert not checks.gradcheck(offset, lambda dy, _: 1e-3 * dy, (rng.standard_normal(4),), rng)
+
+def test_gradients_too_small_to_resolve_are_not_suspected_and_do_not_pass(rng):
+    for check in (checks.gradcheck, checks.taylor_slope):
+        finding = check(offset, lambda dy, _: 1e-9 * dy, (rng.standard_normal(4),), rng)
+        assert finding.verdict == CANNOT_TELL, finding
 
 
 def test_large_numbers_are_moved_by_what_rounding_makes_of_the_step(rng):
@@ -283,16 +315,227 @@ def test_large_numbers_are_moved_by_what_rounding_makes_of_the_step(rng):
     assert checks.gradcheck(lambda x: (x - 1e6, None), lambda dy, _: dy, (x,), rng)
 
 
-def test_the_step_is_an_option(rng):
-    def bend(x):
-        return np.sin(x / 1e-4), x
+def bend(width):
+    """A function that bends within `width`, and its backward pass."""
+    return lambda x: (np.sin(x / width), x), lambda dy, x: dy * np.cos(x / width) / width
 
-    def bend_backward(dy, x):
-        return dy * np.cos(x / 1e-4) / 1e-4
 
+@pytest.mark.parametrize("width", [1e-3, 1e-4, 1e-5])
+def test_a_function_that_bends_within_a_step_is_not_suspected(width, rng):
     x = rng.standard_normal(4)
-    assert not checks.gradcheck(bend, bend_backward, (x,), rng)  # it bends within one step
-    assert checks.gradcheck(bend, bend_backward, (x,), rng, step=1e-8)
+    finding = checks.gradcheck(*bend(width), (x,), rng)
+    assert finding.verdict == CANNOT_TELL, finding
+    assert "the function bends within this one" in finding.message
+    assert checks.gradcheck(*bend(width), (x,), rng, step=width * 1e-4)
+
+
+@pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-4])
+def test_a_function_that_bends_does_not_hide_a_wrong_gradient(width, rng):
+    forward, backward = bend(width)
+    assert checks.gradcheck(
+        forward, lambda dy, x: 1.1 * backward(dy, x), (rng.standard_normal(4),), rng
+    ).failed
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(3e-7, PASSED), (3e-6, FAILED)])
+def test_gradcheck_is_no_more_tolerant_than_it_says(error, verdict, rng):
+    x = rng.standard_normal((2, 3)) + 3
+    finding = checks.gradcheck(square, lambda dy, x: (1 + error) * square_backward(dy, x), (x,), rng)
+    assert finding.verdict == verdict, finding
+
+
+@pytest.mark.parametrize(("width", "loud"), [(2, 1), (2, 30), (24, 30), (24, 300)])
+@pytest.mark.parametrize("seed", range(2))
+def test_saturated_attention_and_narrow_models_are_not_accused(width, loud, seed):
+    """RMSNorm of two features hardly moves, and neither do the weights of saturated attention."""
+    config = ORIGINAL.model.ModelConfig(7, d_model=width, n_heads=1, n_layers=2, d_ff=5)
+    rng = np.random.default_rng(seed)
+    params = init_params(config, rng)
+    params = {key: array * (loud if key[-2:] in ("wq", "wk") else 1) for key, array in params.items()}
+    text = rng.integers(0, 7, (2, 5))
+    pair = pairs(ORIGINAL, Example("", config, params, text[:, :-1], text[:, 1:], text))["model"]
+
+    def wrong(dy, cache):
+        return {
+            key: (1.05 if key.endswith("wv") else 1) * gradient
+            for key, gradient in pair.backward(dy, cache).items()
+        }
+
+    assert not checks.gradcheck(pair.forward, pair.backward, pair.arrays, rng, entries=3).failed
+    assert not checks.taylor_slope(pair.forward, pair.backward, pair.arrays, rng).failed
+    assert checks.gradcheck(pair.forward, wrong, pair.arrays, rng, entries=3).failed
+    assert checks.taylor_slope(pair.forward, wrong, pair.arrays, rng).failed
+
+
+# What the gradient checks cannot tell
+
+GRADIENT_CHECKS = [checks.gradcheck, checks.taylor_slope]
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+@pytest.mark.parametrize("size", [1e9, 1e10, 1e11, 1e12, 1e14, 1e100, 1e150])
+@pytest.mark.parametrize("factor", [1, -1, 2, 0])
+def test_large_numbers_neither_pass_nor_accuse(check, size, factor, rng):
+    finding = check(square, lambda dy, x: factor * square_backward(dy, x), (np.full(1, size),), rng)
+    assert not finding, finding
+    assert "nan" not in finding.message
+    if factor == 1:
+        assert finding.verdict == CANNOT_TELL, finding
+
+
+def test_one_array_does_not_vouch_for_another(rng):
+    """The gradient of w is clear to nobody beside x ** 2, so that its sign goes unseen."""
+
+    def forward(x, w):
+        return np.array([np.sum(x**2) + np.sum(w)]), (x, w)
+
+    def backward(dy, cache, sign=1):
+        x, w = cache
+        return 2 * x * dy, sign * dy * np.ones_like(w)
+
+    arrays = np.full(1, 1e6), np.ones(1)
+    for wrong in (backward, lambda dy, cache: backward(dy, cache, -1)):
+        finding = checks.gradcheck(forward, wrong, arrays, rng)
+        assert finding.verdict == CANNOT_TELL, finding
+        assert "hides the gradient of w" in finding.message
+
+
+def test_arrays_that_are_one_object(rng):
+    def product_backward(dy, cache):
+        a, b = cache
+        return dy * b, dy * a
+
+    shared = np.full(1, 0.7)
+    for check in GRADIENT_CHECKS:
+        assert check(lambda a, b: (a * b, (a, b)), product_backward, (shared, shared), rng)
+
+
+def test_a_gradient_of_zero_beside_clear_ones_passes(rng):
+    """The bias of the keys: softmax cancels it, and rounding is all that the backward pass leaves."""
+    scores = rng.standard_normal((2, 5))
+
+    def forward(scores, bias):
+        p = ops.softmax(scores + bias)
+        return p, p
+
+    def backward(dp, p):
+        dscores = ops.softmax_backward(dp, p)
+        return dscores, dscores.sum(axis=-1, keepdims=True)
+
+    arrays = scores, rng.standard_normal((2, 1))
+    finding = checks.gradcheck(forward, backward, arrays, rng)
+    assert finding, finding
+    assert checks.gradcheck(forward, lambda dp, p: (backward(dp, p)[0], np.ones((2, 1))), arrays, rng).failed
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+@pytest.mark.parametrize("factor", [1, 2])
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        lambda x: np.tanh(x.astype(np.float32)).astype(np.float64),  # all of it
+        lambda x: np.tanh(x).astype(np.float32).astype(np.float64),  # the last step only
+        lambda x: np.tanh(x + 0.1 * np.float64(np.sin(x).astype(np.float32))),  # somewhere in between
+        lambda x: np.array([np.tanh(x).astype(np.float32).mean(dtype=np.float64)]),  # before the mean
+    ],
+)
+@pytest.mark.parametrize("exact", [False, True])  # arrays that float32 holds exactly do not move at first
+def test_float32_behind_a_float64_result(check, factor, narrow, exact, rng):
+    def backward(dy, x):
+        return factor * dy / np.cosh(x) ** 2 / (1 if dy.shape == x.shape else x.size)
+
+    x = rng.standard_normal((3, 4))
+    x = x.astype(np.float32).astype(np.float64) if exact else x
+    finding = check(lambda x: (narrow(x), x), backward, (x,), rng)
+    assert finding.verdict == CANNOT_TELL, finding
+    assert "computed in float32" in finding.message
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+def test_large_numbers_that_cancel_and_kinks(check, rng):
+    for function in (lambda x: (x + 1e8) - 1e8, lambda x: np.abs(x - 0.5)):
+        finding = check(lambda x, f=function: (f(x), x), lambda dy, _: dy, (np.full(3, 0.5),), rng)
+        assert finding.verdict == CANNOT_TELL, finding
+        assert "do not move the result" in finding.message or "moves in jumps" in finding.message
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+def test_a_kink_close_by(check, rng):
+    for function, slope in ((lambda x: np.maximum(x, 0), lambda x: 1.0 * (x > 0)), (np.abs, np.sign)):
+        finding = check(
+            lambda x, f=function: (f(x), x), lambda dy, x, g=slope: dy * g(x), (np.full(1, 1e-8),), rng
+        )
+        assert finding.verdict == CANNOT_TELL, finding
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+def test_what_does_not_move_cannot_be_judged(check, rng):
+    finding = check(lambda x: (0 * x + 5, x), lambda dy, _: 0 * dy, (np.ones(3),), rng)
+    assert finding.verdict == CANNOT_TELL, finding
+    assert "is it constant" in finding.message
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+def test_the_edge_of_what_is_finite(check, rng):
+    def logarithm(x):
+        with np.errstate(invalid="ignore"):
+            return np.log(x), x
+
+    finding = check(logarithm, lambda dy, x: dy / x, (np.full(1, 1e-6),), rng)
+    assert finding.verdict == CANNOT_TELL, finding
+    assert "not finite close to the arrays" in finding.message
+
+
+@pytest.mark.parametrize("check", GRADIENT_CHECKS)
+def test_dropout_left_on(check, rng):
+    def dropped(x):
+        keep = rng.random(x.shape) < 0.9
+        return x * keep, keep
+
+    finding = check(dropped, lambda dy, keep: dy * keep, (rng.standard_normal((4, 5)),), rng)
+    assert finding.verdict == CANNOT_TELL, finding
+    assert "not deterministic" in finding.message
+    assert "switch dropout off or seed it" in finding.message
+
+
+def own_order(rng):
+    """A matrix product that adds up in another order each time."""
+
+    def forward(x, w):
+        order = rng.permutation(len(w))
+        return x[:, order] @ w[order], (x, w)
+
+    def backward(dy, cache):
+        x, w = cache
+        order = rng.permutation(len(x))
+        return dy @ w.T, x[order].T @ dy[order]
+
+    return forward, backward
+
+
+def test_an_own_order_of_summation_is_rounding(rng):
+    arrays = rng.standard_normal((50, 300)), rng.standard_normal((300, 4))
+    (forward, backward), dy = own_order(rng), rng.standard_normal((50, 4))
+    y, cache = forward(*arrays)
+    assert (forward(*arrays)[0] != y).any()
+    assert (backward(dy, cache)[1] != backward(dy, cache)[1]).any()
+    assert checks.gradcheck(forward, backward, arrays, rng, entries=5)
+    assert checks.taylor_slope(forward, backward, arrays, rng)
+    assert checks.leaves_arguments_alone(forward, backward, arrays, rng)
+
+
+@pytest.mark.parametrize("check", [*GRADIENT_CHECKS, checks.leaves_arguments_alone])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_gradient_that_is_not_finite(check, value, rng):
+    finding = check(square, lambda dy, _: np.where(np.eye(3) == 1, value, dy), (np.ones((3, 3)),), rng)
+    assert finding.failed
+    assert f"the gradient x[0, 0] is {value}" in finding.message
+
+
+def test_gradients_may_come_as_lists(rng):
+    x = rng.standard_normal((2, 3))
+    for check in (*GRADIENT_CHECKS, checks.leaves_arguments_alone):
+        assert check(lambda x: ((x**2).tolist(), x), lambda dy, x: [(2 * x * dy).tolist()], (x,), rng)
 
 
 @pytest.mark.parametrize("check", [checks.gradcheck, checks.taylor_slope, checks.leaves_arguments_alone])
@@ -322,11 +565,13 @@ def test_a_dict_without_a_key_is_a_finding(rng):
 @pytest.mark.parametrize(
     ("arrays", "error", "message"),
     [
+        (None, TypeError, "arrays must be a tuple, list or dict of arrays, got NoneType"),
         ((np.ones(3, np.float32),), TypeError, "x must be a float64 array, got float32"),
         ((np.ones(3, np.int64),), TypeError, "x must be a float64 array, got int64"),
-        (([1.0, 2.0],), TypeError, r"x must be a float64 array, got float64 \(list\)"),
+        (([1.0, 2.0],), TypeError, "x must be a float64 array, got list: make it one"),
         (np.ones(3), TypeError, r"arrays must be a tuple, list or dict of arrays, got ndarray: write \(x,\)"),
         ((), ValueError, "arrays must hold at least one array"),
+        ((np.array([1.0, np.nan]),), ValueError, "x must hold finite numbers, got NaN or infinity"),
         ((np.ones((0, 3)),), ValueError, r"x must hold at least one number, got shape \(0, 3\)"),
     ],
 )
@@ -338,6 +583,8 @@ def test_gradient_checks_refuse_arrays(check, arrays, error, message, rng):
 @pytest.mark.parametrize(
     ("forward", "error", "message"),
     [
+        (None, TypeError, "forward must be a function, got None"),
+        (lambda x: ([[1.0], [1.0, 2.0]], x), ValueError, "y must be an array, got rows of different lengths"),
         (lambda x: x, TypeError, r"forward must return \(y, cache\), got ndarray"),
         (lambda x: (x.astype(np.float32), x), TypeError, "y must be a float64 array, got float32"),
         (lambda x: (x * np.inf, x), ValueError, "forward must return finite numbers"),
@@ -346,6 +593,11 @@ def test_gradient_checks_refuse_arrays(check, arrays, error, message, rng):
 def test_gradcheck_refuses_functions(forward, error, message, rng):
     with pytest.raises(error, match=message):
         checks.gradcheck(forward, square_backward, (np.ones(3),), rng)
+
+
+def test_gradcheck_needs_a_backward_function(rng):
+    with pytest.raises(TypeError, match="backward must be a function, got 3"):
+        checks.gradcheck(square, 3, (np.ones(3),), rng)
 
 
 @pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
@@ -375,12 +627,94 @@ def test_taylor_slope_is_two_for_a_right_gradient_and_one_for_a_wrong_one(rng):
     wrong = checks.taylor_slope(square, lambda dy, x: x * dy, (x,), rng)
     assert right, right
     assert right.numbers["slope"] == pytest.approx(2, abs=0.01)
-    assert not wrong
+    assert wrong.failed
     assert wrong.numbers["slope"] == pytest.approx(1, abs=0.01)
     for numbers in (right.numbers, wrong.numbers):
-        first, last = numbers["remainders"][0], numbers["remainders"][-1]
-        ratio = numbers["steps"][0] / numbers["steps"][-1]
-        assert first / last == pytest.approx(ratio ** numbers["slope"], rel=0.02)
+        assert numbers["steps"] == [1e-2 / 4**n for n in range(len(numbers["steps"]))]
+        first, second = numbers["remainders"][:2]
+        assert first / second == pytest.approx(4 ** numbers["slope"], rel=0.02)
+
+
+def cubic(x):
+    return x**2 - 1e4 * x**3, x
+
+
+def test_taylor_slope_bears_a_remainder_that_changes_sign():
+    """Along +1 the remainder of this right gradient is zero at 1e-4, and curved like h ** 3 before."""
+    for seed in range(20):
+        finding = checks.taylor_slope(
+            cubic,
+            lambda dy, x: dy * (2 * x - 3e4 * x**2),
+            (np.zeros(1),),
+            np.random.default_rng(seed),
+        )
+        assert finding, finding
+
+
+def model_slope(name, seed, factor=1.0):
+    """Return what taylor_slope says of a model whose gradient is the right one times a factor."""
+    pair = pairs(ORIGINAL, EXAMPLES[name](ORIGINAL))["model"]
+
+    def backward(dy, cache):
+        return {key: factor * gradient for key, gradient in pair.backward(dy, cache).items()}
+
+    return checks.taylor_slope(pair.forward, backward, pair.arrays, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("seed", [264, 1402, 2019, *range(12)])
+def test_taylor_slope_never_accuses_the_model(seed):
+    """The first three seeds led a remainder along one direction only to change sign."""
+    for name in ("tiny", "distinct") if seed < 4 else ("tiny",):
+        finding = model_slope(name, seed)
+        assert finding, finding
+        assert finding.numbers["slope"] == pytest.approx(2, abs=0.01)
+
+
+@pytest.mark.parametrize("error", [1e-2, 1e-3, -1e-3])
+@pytest.mark.parametrize("seed", range(6))
+def test_taylor_slope_sees_a_gradient_that_is_wrong_by_one_in_a_thousand(seed, error):
+    assert model_slope("tiny", seed, 1 + error).failed
+
+
+def test_taylor_slope_does_not_pass_what_lies_between():
+    """A small mistake beside a strong bend: neither slope, so neither verdict."""
+    found = {
+        model_slope("tiny", seed, 1 + error).verdict
+        for seed in range(3)
+        for error in (3e-5, 1e-5, 3e-6, 1e-6)
+    }
+    assert found >= {PASSED, CANNOT_TELL}  # below what it promises
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("thousand", range(10))
+def test_taylor_slope_gives_no_false_alarm_in_ten_thousand(name, thousand):
+    accused = [seed for seed in range(1000 * thousand, 1000 * (thousand + 1)) if not model_slope(name, seed)]
+    assert accused == []
+
+
+def large_pair(seed):
+    """Return the loss of a model of 802,176 parameters, and its backward pass."""
+    config = ORIGINAL.model.ModelConfig(65, d_model=128, n_heads=4, n_layers=4, d_ff=340)
+    rng = np.random.default_rng(seed)
+    text = rng.integers(0, 65, (4, 33))
+    example = Example("large", config, init_params(config, rng), text[:, :-1], text[:, 1:], text)
+    return pairs(ORIGINAL, example)["model"]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("seed", range(40))
+def test_taylor_slope_holds_at_eight_hundred_thousand_parameters(seed):
+    pair = large_pair(seed)
+    assert sum(array.size for array in pair.arrays.values()) == 802_176
+
+    def wrong(dy, cache):
+        return {key: (1 + 1e-3) * gradient for key, gradient in pair.backward(dy, cache).items()}
+
+    right = checks.taylor_slope(pair.forward, pair.backward, pair.arrays, np.random.default_rng(seed))
+    assert right, right
+    assert checks.taylor_slope(pair.forward, wrong, pair.arrays, np.random.default_rng(seed)).failed
 
 
 def test_taylor_slope_sees_one_wrong_entry(rng):
@@ -449,6 +783,10 @@ def test_agreement_finds_what_does_not_fit(found, message):
     [
         (np.ones(2), {"a": np.ones(2)}, TypeError, "must be dicts of arrays, got ndarray and dict"),
         ({"a": np.ones(2)}, np.ones(2), TypeError, "must be dicts of arrays, got dict and ndarray"),
+        ({"a": 1.0}, {"a": "one"}, TypeError, r"expected\['a'\] must hold real numbers, got dtype <U3"),
+        ({"a": 1.0}, {"a": None}, TypeError, r"expected\['a'\] must hold real numbers, got dtype object"),
+        ({"a": [1.0]}, {"a": []}, ValueError, "expected must hold finite arrays"),
+        ({"a": [[1.0], []]}, {"a": [1.0]}, ValueError, "the result of a must be an array, got rows of"),
         ({}, {}, ValueError, "expected must hold finite arrays"),
         ({"a": 1.0}, {"a": math.nan}, ValueError, "expected must hold finite arrays"),
     ],
@@ -560,6 +898,67 @@ def test_sensitivity_names_the_deaf_position(position, token):
     )
 
 
+@pytest.mark.parametrize("token", range(4))
+def test_a_leak_that_only_one_token_makes(token):
+    """Every other id is tried, with vocab_size also those that do not occur."""
+
+    def leaky(ids):
+        y = running_sum(ids)
+        y[:, :-1] += 1e-9 * (ids[:, 1:, np.newaxis] == token)
+        return y
+
+    for ids in (IDS, np.where(IDS == 3, 0, IDS)):
+        assert checks.causality(leaky, ids, 4).failed
+        assert checks.causality(leaky, ids).failed == (token in ids)
+    assert not (checks.influence(leaky, IDS, 4) == checks.influence(running_sum, IDS, 4)).all()
+
+
+def test_rows_that_mix_for_one_token_only():
+    def mixing(ids):
+        return running_sum(ids) + 1e-9 * (ids == 3).any()
+
+    ids = np.array([[2, 0, 1], [1, 1, 0]])
+    assert checks.batch_independence(mixing, ids)
+    assert checks.batch_independence(mixing, ids, 4).failed
+
+
+def filled(fill, loud):
+    """One head that reads the letters, with forbidden scores filled in, and queries multiplied by `loud`."""
+
+    def heads(ids):
+        x = vectors(ids)
+        scores = loud * (x * [1, -1]) @ x.swapaxes(-1, -2)
+        p = ops.softmax(np.where(np.tri(ids.shape[1], dtype=bool), scores, fill))
+        return p @ x
+
+    return heads
+
+
+def test_a_leak_below_the_last_bit_needs_louder_queries():
+    assert checks.causality(filled(-np.inf, 1), IDS)
+    assert checks.causality(filled(-50, 1), IDS)  # the docstring says so
+    assert checks.causality(filled(-50, 100), IDS).failed
+    assert checks.causality(filled(-np.inf, 100), IDS)
+
+
+@pytest.mark.parametrize("noise", [1e-15, 0.1])
+def test_a_function_that_is_not_deterministic(noise, rng):
+    """Dropout, or an own order of summation, would read as a leak and as rows that mix."""
+
+    def noisy(ids):
+        return running_sum(ids) * (1 + noise * rng.integers(0, 9, (*ids.shape, 2)))
+
+    for check in (checks.causality, checks.sensitivity, checks.batch_independence, checks.order_matters):
+        finding = check(noisy, IDS)
+        assert finding.verdict == CANNOT_TELL, finding
+        assert "not deterministic" in finding.message
+        assert "switch dropout off or seed it" in finding.message
+    with pytest.raises(ValueError, match="not deterministic"):
+        checks.influence(noisy, IDS)
+    finding = checks.shift_invariance(lambda p: np.cos(np.subtract.outer(p, p)) + noise * rng.random(), 5)
+    assert finding.verdict == CANNOT_TELL, finding
+
+
 def test_each_misses_what_the_other_sees():
     def constant(ids):
         return np.zeros((*ids.shape, 2))
@@ -619,7 +1018,33 @@ def test_rounding_is_not_order():
     def average(ids):
         return np.cumsum(0.1 * vectors(ids).astype(np.float32), axis=1)
 
-    assert not checks.order_matters(average, IDS)
+    assert checks.order_matters(average, IDS).verdict == CANNOT_TELL  # float32 shows no more
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "verdict"),
+    [
+        (1.0, np.float32, PASSED),
+        (1e-2, np.float32, CANNOT_TELL),
+        (1e-3, np.float32, CANNOT_TELL),
+        (1e-6, np.float32, CANNOT_TELL),
+        (1e-2, np.float64, PASSED),
+        (1e-3, np.float64, CANNOT_TELL),
+    ],
+)
+def test_a_small_start_in_float32_is_not_accused(scale, dtype, verdict, example):
+    config = ORIGINAL.model.ModelConfig(11, d_model=24, n_heads=4, n_layers=1, d_ff=20)
+    params = {
+        key: (array * (scale if key[-2:] in ("wq", "wk", "wv", "wo") else 1)).astype(dtype)
+        for key, array in init_params(config, seed=0).items()
+    }
+
+    def logits(ids, positions=None):
+        return ORIGINAL.model.forward(params, ids, config, positions=positions)[0]
+
+    assert checks.order_matters(logits, example.ids).verdict == verdict
+    finding = checks.shift_invariance(lambda positions: logits(example.ids, positions), 7)
+    assert finding.verdict == verdict, finding
 
 
 def test_order_matters_sees_a_missing_rotation_in_one_layer_only(example):
@@ -676,7 +1101,9 @@ def test_wrong_frequencies_go_unseen(rng):
     ("T", "options", "error", "message"),
     [
         (1, {}, ValueError, "T must be at least 2"),
-        (5.0, {}, TypeError, "T must be an int"),
+        (5.0, {}, TypeError, "T must be"),
+        (5, {"shift": "3"}, TypeError, "shift must be a real number"),
+        (5, {"shift": None}, TypeError, "shift must be a real number"),
         (5, {"shift": 0}, ValueError, "shift must be positive"),
         (5, {"shift": math.inf}, ValueError, "shift must be positive"),
     ],
@@ -704,7 +1131,10 @@ OF_IDS = [
         (IDS[0], ValueError, r"ids must have non-empty axes \(B, T\)"),
         (IDS.astype(float), TypeError, "ids must be integers, got dtype float64"),
         (IDS[:, :1], ValueError, "at least two positions"),
-        (np.zeros((2, 4), int), ValueError, "at least two different ids"),
+        (None, ValueError, r"ids must have non-empty axes \(B, T\)"),
+        ([[1, 2], [3]], ValueError, "ids must be an array, got rows of different lengths"),
+        ("attend", ValueError, r"ids must have non-empty axes \(B, T\)"),
+        (np.zeros((2, 4), int), ValueError, "(at least two different ids|have different tokens)"),
     ],
 )
 def test_ids_refused(check, ids, error, message):
@@ -712,10 +1142,28 @@ def test_ids_refused(check, ids, error, message):
         check(running_sum, ids)
 
 
+@pytest.mark.parametrize("check", [check for check in OF_IDS if check is not checks.order_matters])
+@pytest.mark.parametrize(
+    ("vocab_size", "error", "message"),
+    [
+        (3, ValueError, r"ids must lie in \[0, V\) = \[0, 3\), got 3"),
+        (1, ValueError, "vocab_size must be at least 2"),
+        (4.0, TypeError, "vocab_size"),
+        ("abc", TypeError, "vocab_size"),
+    ],
+)
+def test_vocab_size_refused(check, vocab_size, error, message):
+    with pytest.raises(error, match=message):
+        check(running_sum, IDS, vocab_size)
+
+
 @pytest.mark.parametrize("check", OF_IDS)
 @pytest.mark.parametrize(
     ("function", "error", "message"),
     [
+        (None, TypeError, "function must be a function, got None"),
+        (lambda ids: running_sum(ids).tolist(), TypeError, "must return a floating-point array, got list"),
+        (lambda ids: running_sum(ids)[..., :0], ValueError, "must return finite numbers, got .* or none"),
         (lambda ids: (running_sum(ids), None), TypeError, "must return a floating-point array, got tuple"),
         (lambda ids: ids, TypeError, "must return a floating-point array"),
         (
@@ -790,17 +1238,43 @@ PARAMS = {"a": np.ones(3), "b": np.ones((2, 2))}
 @pytest.mark.parametrize(
     ("gradient", "message"),
     [
-        (np.zeros((2, 2)), "leaves b as it was"),
-        (np.full((2, 2), 1e-18), "leaves b as it was"),  # too small to change a one
-        (np.array([[1, np.nan], [1, 1]]), "leaves b as it was, or not finite"),
+        (np.zeros((2, 2)), "the gradient of b is zero everywhere, or not finite"),
+        (np.array([[1, np.nan], [1, 1]]), "the gradient of b is zero everywhere, or not finite"),
         (np.ones(2), "gradient of b must have its shape (2, 2), got (2,)"),
         (np.ones((2, 2), np.float32), "gradient of b must have its dtype float64, got float32"),
+        ([[1.0], [1.0, 2.0]], None),
     ],
 )
 def test_a_parameter_that_does_not_learn(gradient, message):
-    finding = checks.every_parameter_learns(lambda _: (1.0, {"a": np.ones(3), "b": gradient}), PARAMS)
-    assert not finding
+    def loss_and_grads(_):
+        return 1.0, {"a": np.ones(3), "b": gradient}
+
+    if message is None:
+        with pytest.raises(ValueError, match="the gradient of b must be an array, got rows of different"):
+            checks.every_parameter_learns(loss_and_grads, PARAMS)
+        return
+    finding = checks.every_parameter_learns(loss_and_grads, PARAMS)
+    assert finding.failed
     assert message in finding.message
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0])
+@pytest.mark.parametrize(("dtype", "size"), [(np.float64, 1e-18), (np.float32, 1e-9)])
+def test_the_bias_of_the_keys_is_neither_accused_nor_passed(start, dtype, size):
+    """Its gradient is zero but for rounding, wherever it starts."""
+    params = {"wk": np.ones((2, 2), dtype), "bk": np.full(2, start, dtype)}
+    grads = {"wk": np.full((2, 2), 1e-2, dtype), "bk": np.full(2, size, dtype)}
+    finding = checks.every_parameter_learns(lambda _: (1.0, grads), params)
+    assert finding.verdict == CANNOT_TELL
+    assert finding.numbers == {"idle": [], "negligible": ["bk"]}
+    assert "a bias of the keys" in finding.message
+    unused = checks.every_parameter_learns(lambda _: (1.0, grads | {"bk": 0 * grads["bk"]}), params)
+    assert unused.failed
+
+
+def test_small_gradients_are_compared_with_the_largest():
+    grads = {"a": np.full(3, 1e-18), "b": np.full((2, 2), 1e-20)}
+    assert checks.every_parameter_learns(lambda _: (1.0, grads), PARAMS)
 
 
 def test_a_parameter_without_a_gradient():
@@ -814,22 +1288,33 @@ def test_single_entries_may_stay():
 
 
 @pytest.mark.parametrize(
-    ("function", "params", "options", "error", "message"),
+    ("function", "params", "error", "message"),
     [
-        (lambda _: (1.0, {}), [np.ones(3)], {}, TypeError, "params must be a dict of arrays, got list"),
-        (lambda _: (1.0, {}), {"a": [1.0]}, {}, TypeError, "params must be a dict of arrays"),
-        (lambda _: {}, PARAMS, {}, TypeError, r"must return \(loss, a dict of gradients\), got dict"),
-        (lambda _: (1.0, PARAMS), PARAMS, {"learning_rate": 0}, ValueError, "learning_rate must be positive"),
+        (lambda _: (1.0, {}), [np.ones(3)], TypeError, "params must be a dict of arrays, got list"),
+        (lambda _: (1.0, {}), {"a": [1.0]}, TypeError, "params must be a dict of arrays"),
+        (lambda _: (1.0, {}), {"a": np.ones(2, int)}, TypeError, "a must hold floating-point numbers"),
+        (lambda _: (1.0, {}), {}, ValueError, "params must hold arrays, got none"),
+        (lambda _: {}, PARAMS, TypeError, r"must return \(loss, a dict of gradients\), got dict"),
+        (lambda _: (1.0, None), PARAMS, TypeError, r"must return \(loss, a dict of gradients\)"),
+        (None, PARAMS, TypeError, "loss_and_grads must be a function, got None"),
     ],
 )
-def test_every_parameter_learns_refuses(function, params, options, error, message):
+def test_every_parameter_learns_refuses(function, params, error, message):
     with pytest.raises(error, match=message):
-        checks.every_parameter_learns(function, params, **options)
+        checks.every_parameter_learns(function, params)
 
 
-def test_no_shared_arrays_refuses():
-    with pytest.raises(TypeError, match="arrays must be a dict of arrays, got list"):
-        checks.no_shared_arrays([np.ones(3)])
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        ([np.ones(3)], TypeError, "arrays must be a dict of arrays, got list"),
+        (None, TypeError, "arrays must be a dict of arrays, got NoneType"),
+        ({}, ValueError, "arrays must hold arrays, got none"),
+    ],
+)
+def test_no_shared_arrays_refuses(arrays, error, message):
+    with pytest.raises(error, match=message):
+        checks.no_shared_arrays(arrays)
 
 
 # targets_aligned
@@ -879,6 +1364,8 @@ def test_a_row_must_come_from_its_own_source():
 @pytest.mark.parametrize(
     ("ids", "targets", "source", "error", "message"),
     [
+        (None, NEXT, TEXT, TypeError, "ids must be integers"),
+        ([[1, 2], [3]], NEXT, TEXT, ValueError, "ids must be an array, got rows of different lengths"),
         (ROWS * 1.0, NEXT, TEXT, TypeError, "ids must be integers"),
         (ROWS, NEXT * 1.0, TEXT, TypeError, "targets must be integers"),
         (ROWS, NEXT, TEXT * 1.0, TypeError, "source must be integers"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labs.llm import checks, frameworks, mutants
-from labs.llm.checks import Finding
+from labs.llm.checks import CANNOT_TELL, FAILED, PASSED, Finding
 from labs.llm.mistakes import MISTAKES, ORIGINAL, Mistake, plant
 from labs.llm.model import ModelConfig
 from labs.llm.mutants import (
@@ -112,6 +112,29 @@ def test_no_mistake_survives(table):
         assert noticed, f"no check catches {entry['name']!r}: see `pairs` and `CHECKS` in labs/llm/mutants.py"
 
 
+@pytest.mark.parametrize(
+    ("name", "example", "checks_that_see_it"),
+    [
+        ("mask: given mask ignored", "distinct", {"switches"}),
+        ("mask: given mask in the first layer only", "distinct", {"switches"}),
+        ("rope: given positions in the first layer only", "distinct", {"switches"}),
+        ("rope: rotate=False ignored", "distinct", {"switches"}),
+        ("rope backward: rotate=False ignored", "distinct", {"gradcheck model without rotation"}),
+        ("rope backward: given positions ignored", "distinct", {"gradcheck model with mask and positions"}),
+        ("rope: frequencies in single precision", "tiny", {"hand values", "agreement"}),
+        ("linear: no dtype check", "tiny", {"refusals"}),
+        ("loss backward: two axes counted", "tiny", {"gradcheck cross_entropy of other axes"}),
+        ("loss backward: outer axes counted", "tiny", {"gradcheck cross_entropy of other axes"}),
+        ("mask: -50 instead of -inf", "tiny", {"causality"}),
+        ("mask: dropped for one token", "tiny", {"causality"}),
+    ],
+)
+def test_one_kind_of_check_alone_sees_it(name, example, checks_that_see_it, table):
+    """Each of these mistakes survived until the check was there."""
+    (entry,) = [entry for entry in table["mistakes"] if entry["name"] == name]
+    assert set(entry[example]["caught"]) == checks_that_see_it
+
+
 def test_every_check_catches_something(table):
     caught = {check for entry in table["mistakes"] for name in EXAMPLES for check in entry[name]["caught"]}
     assert caught == set(CHECKS)
@@ -157,7 +180,7 @@ def test_agreement_with_pytorch_catches_the_same_mistakes(name, table):
                 finding = checks.agreement(values(library, example._replace(config=config)), expected)
         except Exception:  # a mutant may raise anything
             continue
-        if not finding:
+        if finding.failed:
             caught.append(mistake.name)
     assert caught == [entry["name"] for entry in table["mistakes"] if "agreement" in entry[name]["caught"]]
 
@@ -167,29 +190,31 @@ def test_agreement_with_pytorch_catches_the_same_mistakes(name, table):
 
 def warn(*_):
     warnings.warn("something overflowed", RuntimeWarning, stacklevel=1)
-    return Finding(True, "")
+    return Finding(PASSED, "")
 
 
 def fail(*_):
     raise IndexError("whatever a mutant does")
 
 
-def test_examine_tells_four_outcomes_apart(monkeypatch):
+def test_examine_tells_five_outcomes_apart(monkeypatch):
     outcomes = {
-        "right": lambda *_: Finding(True, ""),
-        "wrong": lambda *_: Finding(False, ""),
+        "right": lambda *_: Finding(PASSED, ""),
+        "wrong": lambda *_: Finding(FAILED, ""),
+        "unsure": lambda *_: Finding(CANNOT_TELL, ""),
         "warning": warn,
         "error": fail,
     }
     monkeypatch.setattr(mutants, "CHECKS", outcomes)
-    expected = {"right": "passed", "wrong": "caught", "warning": "raised", "error": "raised"}
+    expected = {"right": "passed", "wrong": "caught", "unsure": "cannot tell"}
+    expected |= {"warning": "raised", "error": "raised"}
     assert examine(ORIGINAL, tuple(outcomes)) == dict.fromkeys(EXAMPLES, expected)
     assert examine(ORIGINAL, ("wrong",)) == {name: {"wrong": "caught"} for name in EXAMPLES}
 
 
 def test_a_mutant_without_a_mistake_is_not_noticed():
     found = row(Mistake("none", "Nothing is wrong.", "model", (("# (B,H,T,dh) -> (B,T,D)", "# joined"),)))
-    assert found["tiny"] == found["distinct"] == {"caught": [], "raised": []}
+    assert found["tiny"] == found["distinct"] == {"caught": [], "cannot tell": [], "raised": []}
 
 
 def test_main_writes_what_it_finds(monkeypatch, tmp_path, capsys):
@@ -207,11 +232,11 @@ def test_main_writes_what_it_finds(monkeypatch, tmp_path, capsys):
     assert [line.split()[-2:] for line in lines if line.startswith("extremes")] == [["0", "0"]]
 
 
-FOUND = {"caught": ["training"], "raised": []}
+FOUND = {"caught": ["training"], "cannot tell": ["taylor_slope"], "raised": []}
 
 
 def test_an_overflow_is_a_finding_of_extremes():
     library = ORIGINAL._replace(ops=SimpleNamespace(softmax=np.exp))
     finding = CHECKS["extremes"](library, None)
-    assert not finding
+    assert finding.failed
     assert "overflow" in finding.message
