@@ -21,6 +21,10 @@ OFFLINE = (
     "--disable-quic",
 )
 
+#: How long an expectation waits for the page, in milliseconds: as long as an action does, because on a busy
+#: machine a browser may come to nothing for seconds.
+PATIENCE = 30_000
+
 NO_BROWSER = (
     "no Chromium found: install one (Debian and Ubuntu: apt-get install chromium) "
     "or set LABS_BROWSER to the path of a Chromium or Chrome"
@@ -43,18 +47,25 @@ def browser_path():
 
 
 @pytest.fixture(scope="module")
-def browser(browser_path):
-    """A headless Chromium that can reach 127.0.0.1 and nothing else.
+def launch(browser_path):
+    """A function `launch(**options)` that starts a headless Chromium; it reaches 127.0.0.1 and nothing else.
 
     It lives for one module, not for the session: while it runs, this thread has a running event loop,
     and a test in a later module may want its own.
     """
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser_path, args=list(OFFLINE))
-        yield chromium
-        chromium.close()
+        yield functools.partial(playwright.chromium.launch, executable_path=browser_path, args=list(OFFLINE))
+
+
+@pytest.fixture(scope="module")
+def browser(launch):
+    """A headless Chromium."""
+    chromium = launch()
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture

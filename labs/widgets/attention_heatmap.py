@@ -52,10 +52,10 @@ class AttentionHeatmap(CourseWidget):
     labels = traitlets.Dict().tag(sync=True)
     rotated = traitlets.Bool().tag(sync=True)
     decimals = traitlets.Int(_DECIMALS).tag(sync=True)
-    #: Widths in rem of a cell, of the row headers, and of a number behind the selected entry.
-    cell = traitlets.Float().tag(sync=True)
-    header = traitlets.Float().tag(sync=True)
-    number = traitlets.Float().tag(sync=True)
+    #: How many digits the cells have room for.
+    digits = traitlets.Int().tag(sync=True)
+    #: How many grids stand side by side, on wide and on narrow pages.
+    across = traitlets.List(traitlets.Int()).tag(sync=True)
     #: What the reader chooses: batch, head, the axis of the softmax, and an entry i*T + j or -1.
     batch = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
@@ -68,9 +68,9 @@ class AttentionHeatmap(CourseWidget):
         allowed = np.ones((T, T), bool) if mask is None else _check_mask(mask, T)
         shown = _check_position_labels(labels, (B, H, T, T))
         scores = _scores(queries, keys)
-        cell = sizes.cell_width(sizes.formatted(np.append(scores, T), _DECIMALS))
-        header = sizes.header_width(sizes.labels_of(shown, ["i"]))
-        number = max(_HEADING, sizes.cell_width(sizes.formatted(_largest_numbers(queries, keys, scores), 4)))
+        digits = sizes.most_digits(np.append(scores, T), _DECIMALS)  # T: a column of weights may add up to it
+        columns = [T, T + 1] if allowed.all() else [T, T, T + 1]
+        across = [sizes.across(columns, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
         super().__init__(
             q=queries.ravel().tolist(),
             k=keys.ravel().tolist(),
@@ -78,13 +78,12 @@ class AttentionHeatmap(CourseWidget):
             mask=allowed.ravel().tolist(),
             labels=shown,
             rotated=bool(rotated),
-            cell=cell,
-            header=header,
-            number=number,
+            digits=digits,
+            across=across,
             selected=T * (T - 1),  # the last query and the first key: nothing forbids this pair
             reserve=[
-                _height(queries.shape, not allowed.all(), cell, header, width)
-                for width in (sizes.WIDE, sizes.NARROW)
+                _height(queries.shape, columns, n, width)
+                for n, width in zip(across, (sizes.WIDE, sizes.NARROW), strict=True)
             ],
         )
 
@@ -150,39 +149,20 @@ def _scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
 
 
-def _largest_numbers(q: np.ndarray, k: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The numbers behind an entry that may need most room, both signs of each."""
-    products = (q[..., :, np.newaxis, :] * k[..., np.newaxis, :, :]).ravel()
-    powers = np.exp(scores).max() * max(scores.shape[1:3])  # the sum of a slice is at most this
-    return np.concatenate([q.ravel(), k.ravel(), products, scores.ravel() * np.sqrt(q.shape[-1]), [powers]])
-
-
-#: Heights and distances in rem, from css/attention.css and css/attention_heatmap.css.
-_VERDICT = {sizes.WIDE: 0.25 + 3.0, sizes.NARROW: 0.25 + 6.0}
-_HEADING = 3.25  # the widest title of a column of numbers
+#: Heights in rem, from css/attention_heatmap.css.
+_VERDICT = {sizes.WIDE: 3.0, sizes.NARROW: 6.0}
 _STEP = 1.5 + 3.0  # its title and its line of arithmetic
 _NUMBER = 1.5
 
 
-def _height(shape: tuple[int, ...], masked: bool, cell: float, header: float, width: float) -> float:
-    """The height of the widget in rem where `width` rem are free."""
+def _height(shape: tuple[int, ...], columns: Sequence[int], across: int, width: str) -> float:
+    """The height of the widget in rem on a page of this width, with so many grids in a line."""
     B, H, T, dh = shape
     pickers = (B > 1) + (H > 1)
     # a wide page has the pickers in one line; in a narrow one the three axes take two
     lines = (pickers > 0) + 1 if width == sizes.WIDE else pickers + 2
-    controls = lines * sizes.CONTROL
-    plain = sizes.captioned(T, T, cell, header, width)
-    summed = sizes.captioned(T + 1, T + 1, cell, header, width)
-    grids = sizes.flowed([plain, plain, summed] if masked else [plain, summed], width, 0.75, 0.5)
+    heights = [sizes.grid_height(rows, width, lines=2) for rows in columns]  # they are square
     tables = [(rows + 2) * _NUMBER + _STEP for rows in (dh, max(T, H))]
     steps = max(tables) if width == sizes.WIDE else sum(tables) + 0.5
-    return (
-        sizes.TITLE
-        + controls
-        + grids
-        + _VERDICT[width]
-        + sizes.status_height(width)
-        + 0.5
-        + steps
-        + sizes.FOLD
-    )
+    above = sizes.TITLE + lines * sizes.CONTROL + sizes.stacked(heights, across)
+    return above + _VERDICT[width] + sizes.status_height(width) + 0.5 + steps + sizes.LINE

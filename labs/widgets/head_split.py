@@ -52,10 +52,11 @@ class HeadSplit(CourseWidget):
     values = traitlets.List(traitlets.Float()).tag(sync=True)
     labels = traitlets.Dict().tag(sync=True)
     decimals = traitlets.Int().tag(sync=True)
-    #: Widths in rem of a cell and of the row headers, and how many heads stand side by side.
-    cell = traitlets.Float().tag(sync=True)
-    header = traitlets.Float().tag(sync=True)
-    across = traitlets.Int().tag(sync=True)
+    #: How many digits the cells have room for.
+    digits = traitlets.Int().tag(sync=True)
+    #: How many heads stand side by side on wide and on narrow pages, and whether beside the tensor.
+    across = traitlets.List(traitlets.Int()).tag(sync=True)
+    beside = traitlets.Bool().tag(sync=True)
     #: What the reader chooses: the route, what the cells show, the batch, and a position in `values` or -1.
     route = traitlets.Enum(("swap", "direct"), "swap").tag(sync=True)
     show = traitlets.Enum(("values", "origins"), "values").tag(sync=True)
@@ -78,9 +79,11 @@ class HeadSplit(CourseWidget):
         shown = check_labels(labels, ("b", "t", "d"), array.shape)
         if "d" in shown:
             raise ValueError("labels must be for the axes b and t: the columns are told apart by their heads")
-        cell = sizes.cell_width([*sizes.formatted(array, decimals), _last_origin(array.shape)])
-        header = sizes.header_width(sizes.labels_of(shown, ["t"]))
-        head_width = header + array.shape[2] // n_heads * cell
+        _, T, D = array.shape
+        digits = max(sizes.most_digits(array, decimals), len(f"{T - 1}{D - 1}"))
+        heads = [D // n_heads] * n_heads
+        across = [sizes.across(heads, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
+        beside = sizes.across([D, *heads], digits, sizes.WIDE) == 1 + n_heads
         super().__init__(
             name=check_name(name),
             role=check_role(role),
@@ -89,13 +92,14 @@ class HeadSplit(CourseWidget):
             values=array.ravel().tolist(),
             labels=shown,
             decimals=decimals,
-            cell=cell,
-            header=header,
-            across=sizes.across(n_heads, head_width, sizes.WIDE, _GAP),
+            digits=digits,
+            across=across,
+            beside=beside,
             route=check_choice("route", route, ("swap", "direct")),
             show=check_choice("show", show, ("values", "origins")),
             reserve=[
-                _height(array.shape, n_heads, cell, header, width) for width in (sizes.WIDE, sizes.NARROW)
+                _height(array.shape, n_heads, across[0], beside, sizes.WIDE),
+                _height(array.shape, n_heads, across[1], False, sizes.NARROW),
             ],
         )
 
@@ -119,12 +123,11 @@ class HeadSplit(CourseWidget):
         return f"{self.name} [{B},{T},{D}] (B,T,D) split into [{B},{H},{T},{D // H}] (B,H,T,dh)"
 
 
-#: Heights and distances in rem, from css/head_split.css.
-_GAP = 0.5
+#: Heights in rem, from css/head_split.css.
 _INTRO = {sizes.WIDE: 3.0, sizes.NARROW: 4.5}
 _PATH = {sizes.WIDE: 3.0, sizes.NARROW: 5.5}
 _CONTROLS = {sizes.WIDE: 2 * sizes.CONTROL, sizes.NARROW: 4 * sizes.CONTROL}  # route, batch and tick box
-_VERDICT = 0.5 + 6.0
+_VERDICT = 6.0
 _STATUS = 0.25 + 6.0
 
 
@@ -144,23 +147,12 @@ def _check_heads(shape: tuple[int, ...], n_heads: int) -> int:
     return n_heads
 
 
-def _last_origin(shape: tuple[int, ...]) -> str:
-    """The longest text of a cell that shows where its number comes from."""
-    return f"{shape[1] - 1},{shape[2] - 1}"
-
-
-def _height(shape: tuple[int, ...], n_heads: int, cell: float, header: float, width: float) -> float:
-    """The height of the widget in rem where `width` rem are free; a narrow page shows one batch at a time."""
-    B, T, D = shape
-    source_width, source = sizes.grid_size(T, D, cell, header, width)
-    before = sizes.CAPTION + sizes.HEADER + source + _VERDICT + _STATUS  # the heads stand over the columns
-    head_width, head = sizes.grid_size(T, D // n_heads, cell, header, width)
-    head += sizes.CAPTION
-    across = sizes.across(n_heads, head_width, width, _GAP)
+def _height(shape: tuple[int, ...], n_heads: int, across: int, beside: bool, width: str) -> float:
+    """The height of the widget in rem on a page of this width; a narrow page shows one batch at a time."""
+    B, T, _ = shape
+    before = sizes.grid_height(T, width, lines=3) + _VERDICT + _STATUS  # the heads stand over the columns
     all_batches = width == sizes.WIDE and B * n_heads <= sizes.SIDE_BY_SIDE
-    lines = n_heads // across * (B if all_batches else 1)
-    result_width = across * head_width + (across - 1) * _GAP
-    result = lines * head + (lines - 1) * _GAP
-    side_by_side = source_width + 1.0 + result_width <= width
-    split = max(before, result) if side_by_side else before + _GAP + result
-    return sizes.TITLE + _INTRO[width] + _PATH[width] + _CONTROLS[width] + split + sizes.FOLD
+    heads = [sizes.grid_height(T, width, lines=2)] * n_heads
+    result = sizes.stacked(heads, across) * (B if all_batches else 1)
+    split = max(before, result) if beside else before + result
+    return sizes.TITLE + _INTRO[width] + _PATH[width] + _CONTROLS[width] + split + sizes.LINE

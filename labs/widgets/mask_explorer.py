@@ -50,11 +50,10 @@ class MaskExplorer(CourseWidget):
     #: The magnitudes with the strongest colour in "output" and "logits".
     limit = traitlets.Dict().tag(sync=True)
     decimals = traitlets.Int(_DECIMALS).tag(sync=True)
-    #: Widths in rem of cells and row headers, in the grids and in the table of the text.
-    cell = traitlets.Float().tag(sync=True)
-    header = traitlets.Float().tag(sync=True)
-    text_cell = traitlets.Float().tag(sync=True)
-    text_header = traitlets.Float(4.5).tag(sync=True)
+    #: How many digits the cells have room for.
+    digits = traitlets.Int().tag(sync=True)
+    #: How many grids, of pairs and of results, stand side by side, each on wide and on narrow pages.
+    across = traitlets.Dict().tag(sync=True)
     #: What the reader chooses: the text and the head that are shown,
     batch = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
@@ -74,11 +73,13 @@ class MaskExplorer(CourseWidget):
         logits, cache = forward(params, texts, config)
         attention = cache.blocks[0].attention
         scores = attention.q @ attention.k.swapaxes(-1, -2) / np.sqrt(config.d_head)
-        cell = sizes.cell_width(
-            text for array in (scores, logits) for text in sizes.formatted(1.5 * array, _DECIMALS)
-        )
-        header = sizes.header_width(names)
-        text_cell = max(3.0, 1.75 + 0.5 * max(map(len, names)))
+        # other tokens and masks give other numbers, which are hardly ever longer
+        digits = max(sizes.most_digits(array, _DECIMALS) for array in (scores, logits))
+        columns = {"pairs": [T, T, T + 1], "results": [config.d_head, len(names)]}
+        across = {
+            name: [sizes.across(counts, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
+            for name, counts in columns.items()
+        }
         super().__init__(
             params={key: array.ravel().tolist() for key, array in params.items()},
             settings={
@@ -92,14 +93,13 @@ class MaskExplorer(CourseWidget):
             last_targets=last_targets.tolist(),
             vocabulary=names,
             limit={"output": _largest(attention.v), "logits": _largest(logits)},
-            cell=cell,
-            header=header,
-            text_cell=text_cell,
+            digits=digits,
+            across=across,
             padding=[False] * (B * T),
             tokens=texts.ravel().tolist(),
             reserve=[
-                _height((B, config.n_heads, T, config.d_head), len(names), cell, header, text_cell, width)
-                for width in (sizes.WIDE, sizes.NARROW)
+                _height(B, config.n_heads, T, across["pairs"][n], across["results"][n], width)
+                for n, width in enumerate((sizes.WIDE, sizes.NARROW))
             ],
         )
 
@@ -173,23 +173,18 @@ def _largest(array: np.ndarray) -> float:
     return float(np.abs(array).max()) or 1.0
 
 
-#: Heights and distances in rem, from css/attention.css and css/mask_explorer.css.
-_TEXT = 1.25 + 4 * 2.0
+#: Heights in rem, from css/mask_explorer.css.
+_TEXT = sizes.LINE + 4 * 2.0 + sizes.BAR
 _MOVED = {sizes.WIDE: 4.75, sizes.NARROW: 7.75}
 _VERDICT = {sizes.WIDE: 4.75, sizes.NARROW: 9.25}
 _REPORT = {sizes.WIDE: 12.0, sizes.NARROW: 20.0}
 
 
-def _height(
-    shape: tuple[int, ...], V: int, cell: float, header: float, text_cell: float, width: float
-) -> float:
-    """The height of the widget in rem where `width` rem are free."""
-    B, H, T, dh = shape
+def _height(B: int, H: int, T: int, pairs: int, results: int, width: str) -> float:
+    """The height of the widget in rem on a page of this width; `pairs` and `results` are in a line."""
     pickers = (B > 1) + (H > 1)
     lines = (pickers > 0) + 1 if width == sizes.WIDE else pickers + 3  # two boxes and a button
-    text = _TEXT + (sizes.SCROLLBAR if 4.5 + T * text_cell > width else 0)
-    pairs = [sizes.captioned(size, size, cell, header, width) for size in (T, T, T + 1)]
-    results = [sizes.captioned(T, columns, cell, header, width) for columns in (dh, V)]
-    grids = sum(sizes.flowed(boxes, width, 0.75, 0.5) for boxes in (pairs, results))
+    heights = [sizes.grid_height(rows, width, lines=2) for rows in (T, T, T + 1)]
+    grids = sizes.stacked(heights, pairs) + sizes.stacked([heights[0]] * 2, results)
     sentences = _MOVED[width] + _VERDICT[width] + sizes.status_height(width) + _REPORT[width]
-    return sizes.TITLE + lines * sizes.CONTROL + text + grids + sentences + sizes.FOLD
+    return sizes.TITLE + lines * sizes.CONTROL + _TEXT + grids + sentences + sizes.LINE

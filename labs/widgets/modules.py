@@ -93,8 +93,8 @@ def _refuse_clashes(parts: dict[str, str]) -> None:
 
 
 def style(*names: str) -> str:
-    """The palette's custom properties, then the named style sheets of `css/`, as one text."""
-    sheets = ((HERE / "css" / name).read_text("utf8") for name in names)
+    """The palette's properties, then the named style sheets of `css/`, without comments, as one text."""
+    sheets = (_COMMENT.sub("", (HERE / "css" / name).read_text("utf8")) for name in names)
     return "\n".join([palette.css(), *sheets])
 
 

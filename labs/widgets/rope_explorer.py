@@ -39,10 +39,9 @@ class RopeExplorer(CourseWidget):
     v = traitlets.List(traitlets.Float()).tag(sync=True)
     #: The bases to choose from, ascending.
     bases = traitlets.List(traitlets.Float()).tag(sync=True)
-    #: The magnitude with the strongest colour, and widths in rem of a cell and of the row headers.
+    #: The magnitude with the strongest colour, and how many digits the cells have room for.
     limit = traitlets.Float().tag(sync=True)
-    cell = traitlets.Float().tag(sync=True)
-    header = traitlets.Float().tag(sync=True)
+    digits = traitlets.Int().tag(sync=True)
     #: What the reader chooses: the positions of query and key, the base, and the pair on the circle.
     m = traitlets.Int(4).tag(sync=True)
     n = traitlets.Int(1).tag(sync=True)
@@ -59,7 +58,6 @@ class RopeExplorer(CourseWidget):
         value = np.resize([1.0, 0.0], query.shape) if v is None else _check_vector("v", v, query)
         base = _check_base(base)
         longest = [_longest_pair(vector) for vector in (query, key, value)]
-        cell = sizes.cell_width([f"{-number:.2f}" for number in (*longest, longest[0] * longest[1])])
         super().__init__(
             q=query.tolist(),
             k=key.tolist(),
@@ -67,9 +65,8 @@ class RopeExplorer(CourseWidget):
             bases=sorted({*BASES, base}),
             base=base,
             limit=max(longest) or 1.0,
-            cell=cell,
-            header=_HEADER,
-            reserve=[_height(query.size, cell, width) for width in (sizes.WIDE, sizes.NARROW)],
+            digits=sizes.most_digits(np.array([*longest, longest[0] * longest[1]]), _DECIMALS),
+            reserve=[_height(width) for width in (sizes.WIDE, sizes.NARROW)],
         )
 
     @traitlets.validate("m", "n")
@@ -98,8 +95,10 @@ class RopeExplorer(CourseWidget):
         return f"q [{width}] (dh) at position {self.m}, k [{width}] (dh) at position {self.n}"
 
 
-#: Heights and widths in rem, from css/rope_explorer.css.
-_HEADER = sizes.header_width(["q × k"])
+#: Decimals in the cells: `CELL_DECIMALS` of js/rope.js.
+_DECIMALS = 2
+
+#: Heights in rem, from css/rope_explorer.css.
 _INTRO = {sizes.WIDE: 3.0, sizes.NARROW: 6.0}
 _CONTROLS = {sizes.WIDE: 3 * sizes.CONTROL, sizes.NARROW: 7 * sizes.CONTROL}
 _PICTURES = {sizes.WIDE: 13.0, sizes.NARROW: 13.0 + 11.5}
@@ -141,9 +140,8 @@ def _check_base(base: float) -> float:
     return float(base)
 
 
-def _height(width_of_head: int, cell: float, width: float) -> float:
-    """The height of the widget in rem where `width` rem are free."""
-    _, grid = sizes.grid_size(_ROWS, width_of_head, cell, _HEADER, width)
-    grid += sizes.CAPTION + sizes.HEADER  # the pairs stand over the columns
+def _height(width: str) -> float:
+    """The height of the widget in rem on a page of this width."""
+    grid = sizes.grid_height(_ROWS, width, lines=3)  # the pairs stand over the columns
     above = sizes.TITLE + _INTRO[width] + _CONTROLS[width] + _PICTURES[width] + _READING[width]
-    return above + grid + sizes.status_height(width) + sizes.FOLD
+    return above + grid + sizes.status_height(width) + sizes.LINE

@@ -53,11 +53,10 @@ class TensorGrid(CourseWidget):
     labels = traitlets.Dict().tag(sync=True)
     decimals = traitlets.Int().tag(sync=True)
     limit = traitlets.Float().tag(sync=True)
-    #: Widths in rem of a cell and of the row headers.
-    cell = traitlets.Float().tag(sync=True)
-    header = traitlets.Float().tag(sync=True)
-    #: How many matrices stand side by side where there is room.
-    across = traitlets.Int().tag(sync=True)
+    #: How many digits the cells have room for.
+    digits = traitlets.Int().tag(sync=True)
+    #: How many matrices stand side by side, on wide and on narrow pages.
+    across = traitlets.List(traitlets.Int()).tag(sync=True)
     #: Index picked on each axis that is neither shown side by side nor rows nor columns.
     picked = traitlets.List(traitlets.Int()).tag(sync=True)
     #: Position in `values` of the selected cell, or -1.
@@ -77,8 +76,9 @@ class TensorGrid(CourseWidget):
         names = check_axes(axes, array.shape)
         shown = check_labels(labels, names, array.shape)
         decimals = check_decimals(decimals)
-        cell = sizes.cell_width(sizes.formatted(array, decimals))
-        header = sizes.header_width(sizes.labels_of(shown, names[-2:-1]))
+        digits = sizes.most_digits(array, decimals)
+        columns = [array.shape[-1]] * _shown(array.shape)
+        across = [sizes.across(columns, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
         super().__init__(
             name=check_name(name),
             role=check_role(role),
@@ -88,11 +88,13 @@ class TensorGrid(CourseWidget):
             labels=shown,
             decimals=decimals,
             limit=check_limit(limit, array),
-            cell=cell,
-            header=header,
-            across=_across(array.shape, cell, header),
+            digits=digits,
+            across=across,
             picked=[0] * _picked_axes(array.shape),
-            reserve=[_height(array.shape, cell, header, width) for width in (sizes.WIDE, sizes.NARROW)],
+            reserve=[
+                _height(array.shape, n, width)
+                for n, width in zip(across, (sizes.WIDE, sizes.NARROW), strict=True)
+            ],
         )
 
     @traitlets.validate("selected")
@@ -134,17 +136,9 @@ def _shown(shape: Sequence[int]) -> int:
     return prod(shape[_picked_axes(shape) : -2])
 
 
-def _across(shape: Sequence[int], cell: float, header: float) -> int:
-    """How many matrices stand side by side in a wide page."""
-    width, _ = sizes.grid_size(1, shape[-1], cell, header, sizes.WIDE)
-    return sizes.across(_shown(shape), width, sizes.WIDE, sizes.gap(sizes.WIDE))
-
-
-def _height(shape: Sequence[int], cell: float, header: float, width: float) -> float:
-    """The height of the widget in rem where `width` rem are free."""
-    rows, columns = (1, *shape)[-2:]
-    grid_width, grid_height = sizes.grid_size(rows, columns, cell, header, width)
-    caption = sizes.CAPTION if len(shape) > 2 else 0
-    matrices = sizes.wrapped(_shown(shape), (grid_width, caption + grid_height), width)
+def _height(shape: Sequence[int], across: int, width: str) -> float:
+    """The height of the widget in rem on a page of this width, with so many matrices in a line."""
+    rows, lines = (1, *shape)[-2], 2 if len(shape) > 2 else 1  # with or without captions
+    matrices = sizes.stacked([sizes.grid_height(rows, width, lines)] * _shown(shape), across)
     controls = sizes.CONTROL if _picked_axes(shape) else 0
-    return sizes.TITLE + controls + matrices + sizes.status_height(width) + sizes.FOLD
+    return sizes.TITLE + controls + matrices + sizes.status_height(width) + sizes.LINE

@@ -53,8 +53,6 @@ class TraceExplorer(CourseWidget):
     sizes = traitlets.Dict().tag(sync=True)
     layers = traitlets.Int().tag(sync=True)
     labels = traitlets.Dict().tag(sync=True)
-    #: Width in rem of the row headers.
-    header = traitlets.Float().tag(sync=True)
     #: What the reader chooses: the tensor, which layer the map shows, batch, head,
     step = traitlets.Int().tag(sync=True)
     layer = traitlets.Int(0).tag(sync=True)
@@ -86,7 +84,6 @@ class TraceExplorer(CourseWidget):
             sizes=dict(traced.sizes),
             layers=config.n_layers,
             labels=labels,
-            header=max(_CORNER, sizes.header_width(letters)),
             step=next(n for n, step in enumerate(kept) if step.phase != "given"),
             reserve=[_height(config, np.shape(ids)[1], width) for width in (sizes.WIDE, sizes.NARROW)],
         )
@@ -177,7 +174,7 @@ def _record(step: Step, traced: Trace, start: int) -> dict:
     """A step as the page reads it.
 
     `start` is where its numbers begin, `formula` its tree, `reads` name in the formula -> key; `limit` the
-    magnitude with the strongest colour, `cell` the width of a cell in rem.
+    magnitude with the strongest colour, `digits` how many the cells have room for.
     """
     decimals = _decimals(step.value)
     return {
@@ -195,23 +192,9 @@ def _record(step: Step, traced: Trace, start: int) -> dict:
         "of": step.gradient_of,
         "role": _role(step, traced),
         "decimals": decimals,
-        "cell": _cell_width(step, decimals),
+        "digits": sizes.most_digits(step.value, decimals),
         "limit": float(np.abs(step.value[np.isfinite(step.value)]).max(initial=0)) or 1.0,
     }
-
-
-#: The width in rem of row headers with room for the letters of both axes above them, "m↓ d→",
-_CORNER = 2.25
-#: of the widget, from css/trace_explorer.css, and by which share cells may be narrower to fit into it.
-_WIDEST, _GIVE = 46.0, 0.05
-
-
-def _cell_width(step: Step, decimals: int) -> float:
-    """The width of a cell in rem: a little less than wanted where that shows the matrix without scrolling."""
-    wanted = sizes.cell_width(sizes.formatted(step.value, decimals))
-    *_, columns = _matrix(step.axes, step.value.shape) or (1,)
-    fitting = (_WIDEST - _CORNER) / columns
-    return fitting if (1 - _GIVE) * wanted <= fitting < wanted else wanted
 
 
 def _decimals(value: np.ndarray) -> int:
@@ -262,9 +245,9 @@ _DETAIL, _FORMULA, _TITLES = 10.5, 9.0, 3.0
 _SOURCE_ROW = 1.5
 
 
-def _height(config: ModelConfig, T: int, width: float) -> float:
+def _height(config: ModelConfig, T: int, width: str) -> float:
     """The height in rem that a page keeps free: room for the first tensor, X, and for most of the others."""
-    matrix = sizes.HEADER + T * sizes.row_height(width)
+    matrix = sizes.grid_height(T, width)
     detail = max(_DETAIL, matrix) if width == sizes.WIDE else 0.5 + matrix + _FORMULA
-    sources = sizes.HEADER + (config.vocab_size + T) * _SOURCE_ROW + 2 * _TITLES
-    return _ABOVE[width] + detail + sizes.status_height(width) + sources + 2 * sizes.FOLD
+    sources = 2 * (sizes.LINE + sizes.BAR) + (config.vocab_size + T) * _SOURCE_ROW + 2 * _TITLES
+    return _ABOVE[width] + detail + sizes.status_height(width) + sources + 2 * sizes.LINE

@@ -2,12 +2,12 @@
 import { element, onFrame, setText } from "./dom.js";
 import { axisVerdict, cellSentence, entryDetails, heatmapSpecs, heatmapState } from "./heatmap.js";
 import { numberTable, tensorGrid, textTable } from "./grid.js";
-import { choice, fold, indexChoices, onChange, save, tensorTitle } from "./parts.js";
+import { choice, fold, indexChoices, onChange, save, setAcross, tensorTitle } from "./parts.js";
 
 const AXES = ["keys", "queries", "heads"];
 
 const GIVEN = ["q", "k", "shape", "mask", "labels", "rotated", "decimals"];
-const LOOK = ["strings", "cell", "header", "number"];
+const LOOK = ["strings", "digits"];
 const CHOSEN = ["batch", "head", "axis", "selected"];
 
 function readModel(model) {
@@ -17,8 +17,8 @@ function readModel(model) {
 
 /** The grids of the state, complete for `tensorGrid`. */
 function allSpecs(state, pointed) {
-  const { cell, header, selected } = state;
-  const complete = (spec) => ({ ...spec, selected, marked: [pointed], cell, header });
+  const { digits, selected } = state;
+  const complete = (spec) => ({ ...spec, selected, marked: [pointed], digits });
   return heatmapSpecs(state).map(complete);
 }
 
@@ -34,7 +34,7 @@ function frame(state) {
   const parts = {
     pickers: part("div", "labs-controls"),
     axes: part("div", "labs-controls"),
-    matrices: part("div", "labs-pairs"),
+    matrices: part("div", "labs-matrices labs-pairs"),
     verdict: part("p", "labs-verdict"),
     status: element("p", { class: "labs-status", role: "status" }),
     steps: part("div", "labs-steps", part("p", "labs-nothing", state.texts.nothing_selected)),
@@ -59,11 +59,11 @@ function addControls({ pickers, axes }, state, model) {
   };
 }
 
-/** One step of how an entry comes about: a title, a table, a line of arithmetic. */
-function addStep(el) {
+/** One step of how an entry comes about: a title, a table of at most so many rows, a line of arithmetic. */
+function addStep(el, rows) {
   const heading = element("p", { class: "labs-step-title" });
   const result = element("p", { class: "labs-step-result" });
-  const box = element("div", { class: "labs-step-box" }, heading);
+  const box = element("div", { class: "labs-step-box", style: `--labs-rows:${rows}` }, heading);
   const table = numberTable(box);
   box.append(result);
   el.append(box);
@@ -92,8 +92,10 @@ function render({ model, el }) {
     select: (id) => save(model, { selected: id }),
   };
   const controls = addControls(parts, state, model);
+  setAcross(parts.matrices, model.get("across"));
   const grids = allSpecs(state, pointed).map((spec) => tensorGrid(parts.matrices, spec, handlers));
-  const [scoreStep, weightStep] = [addStep(parts.steps), addStep(parts.steps)];
+  const scoreStep = addStep(parts.steps, state.dh);
+  const weightStep = addStep(parts.steps, Math.max(state.T, state.H));
   const text = fold(parts.root, state.texts.as_text);
 
   function drawStatus() {

@@ -19,8 +19,7 @@ import { element, onFrame, setAttribute, setText } from "./dom.js";
  *             may be left out
  *   selected  the id of the selected cell, or -1
  *   marked    the ids of the cells outlined as its counterparts
- *   cell      width of a cell in rem
- *   header    width of the row headers in rem
+ *   digits    the columns have room for numbers of so many digits; what is longer makes its column wider
  *
  * `handlers.point(id)` hears which cell the pointer has moved to or the focus is on (-1: none), at most once a frame;
  * `handlers.select(id)` hears which cell the reader selects (-1: selection cleared).  With `handlers.follow` true
@@ -35,7 +34,9 @@ export function tensorGrid(el, spec, handlers) {
   const listeners = new AbortController();
   const table = element("table", { class: "labs-grid", role: "grid" });
   const box = element("div", { class: "labs-grid-box" }, table);
-  el.append(box);
+  const caption = element("p", { class: "labs-caption" }); // not of the table: it would make that as wide as itself
+  const root = element("div", { class: "labs-captioned" }, caption, box);
+  el.append(root);
 
   let nodes = []; // nodes[row][column], the <td> of each cell
   let places = new Map(); // <td> -> [row, column]
@@ -66,26 +67,26 @@ export function tensorGrid(el, spec, handlers) {
   }
 
   function build() {
-    const { rows, columns, groups, corner, caption } = spec;
+    const { rows, columns, groups, corner } = spec;
     const head = [element("tr", {}, cornerCell(corner), ...columns.map((each) => header("col", each)))];
     if (groups) head.unshift(element("tr", {}, element("td"), ...groups.map(groupHeader)));
     nodes = rows.map(() => columns.map(() => element("td", { class: "labs-cell", role: "gridcell" })));
     places = new Map(nodes.flatMap((line, row) => line.map((node, column) => [node, [row, column]])));
     const body = rows.map((row, index) => element("tr", {}, header("row", row), ...nodes[index]));
     table.replaceChildren(
-      ...(caption === null ? [] : [element("caption", {}, caption)]),
-      element("col", { class: "labs-header-column" }),
-      ...columns.map(() => element("col")),
       element("thead", {}, ...head),
       element("tbody", {}, ...body),
     );
+    setAttribute(box, "style", boxStyle(spec));
     active = selectedPlace() ?? [0, 0];
     active = enabledPlace() ?? active;
   }
 
   function draw() {
+    caption.hidden = spec.caption === null;
+    setText(caption, spec.caption ?? "");
     setAttribute(table, "aria-label", spec.label);
-    setAttribute(table, "style", gridStyle(spec));
+    setAttribute(table, "style", `--labs-digits:${spec.digits}`);
     nodes.forEach((line, row) => line.forEach((node, column) => drawCell(node, cellAt(row, column))));
     moveTo(active);
   }
@@ -199,31 +200,35 @@ export function tensorGrid(el, spec, handlers) {
       const node = [...places.keys()].find((each) => cellAt(...places.get(each))?.id === id);
       if (node === undefined) return;
       const [cell, frame] = [node.getBoundingClientRect(), box.getBoundingClientRect()];
-      const left = frame.left + table.querySelector("col").getBoundingClientRect().width; // headers stay in sight
+      const header = node.parentNode.firstElementChild.getBoundingClientRect();
+      const left = frame.left + header.width; // headers stay in sight
       if (cell.right > frame.right) box.scrollLeft += cell.right - frame.right;
       if (cell.left < left) box.scrollLeft -= left - cell.left;
     },
     destroy() {
       listeners.abort();
       announce.cancel();
-      box.remove();
+      root.remove();
     },
   };
 }
 
 /** Everything that the frame around the cells depends on, as one text: while it stays, so do the elements. */
-function skeleton({ caption, corner, rows, columns, groups }) {
-  return JSON.stringify([caption, corner, rows, columns, groups]);
+function skeleton({ corner, rows, columns, groups }) {
+  return JSON.stringify([corner, rows, columns, groups]);
 }
 
-/** The custom properties from which css/grid.css takes the width of a grid. */
-export function gridStyle({ columns, cell, header }) {
-  return `--labs-columns:${columns.length};--labs-cell:${cell}rem;--labs-header:${header}rem`;
+/** The custom properties from which css/grid.css takes the height of a grid: rows, and lines above them. */
+function boxStyle({ groups, rows }) {
+  return `--labs-lines:${groups === null ? 1 : 2};--labs-rows:${rows.length}`;
 }
 
+/** The names of the axes, one above the other, so that the column is hardly wider than its indices. */
 function cornerCell([row, column]) {
-  const names = [row === null ? [] : `${row}↓`, column === null ? [] : `${column}→`].flat();
-  return element("td", { class: "labs-corner" }, names.join(" "));
+  const names = [];
+  if (column !== null) names.push(element("span", { class: "labs-across" }, `${column}→`));
+  if (row !== null) names.push(element("span", { class: "labs-down" }, `${row}↓`));
+  return element("td", { class: "labs-corner" }, ...names);
 }
 
 function header(scope, { index, label, role = null }) {
@@ -242,7 +247,7 @@ function groupHeader({ text, span, className }) {
 
 /**
  * Draw numbers to read, none of which can be selected, in `el`.  Takes the `spec` of a grid, of which it uses
- * label, corner, rows, columns, cell, header and, of each cell, text and className.  Returns { update(spec) }.
+ * label, corner, rows, columns and, of each cell, text and className.  Returns { update(spec) }.
  */
 export function numberTable(el) {
   const table = element("table", { class: "labs-grid labs-numbers" });
@@ -251,11 +256,8 @@ export function numberTable(el) {
     update(spec) {
       const { label, rows, columns, cells, corner } = spec;
       setAttribute(table, "aria-label", label);
-      setAttribute(table, "style", gridStyle(spec));
       const number = (cell) => element("td", { class: cell?.className ?? null }, cell?.text ?? "");
       table.replaceChildren(
-        element("col", { class: "labs-header-column" }),
-        ...columns.map(() => element("col")),
         element("thead", {}, element("tr", {}, cornerCell(corner), ...columns.map((each) => header("col", each)))),
         element("tbody", {}, ...rows.map((row, r) => element("tr", {}, header("row", row), ...cells[r].map(number)))),
       );

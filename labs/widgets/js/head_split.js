@@ -3,8 +3,8 @@ import { element, fill, onFrame, setText } from "./dom.js";
 import { range, unravel } from "./numbers.js";
 import { headSpec, headSplitPath, headSplitState, landing, sourceSpec } from "./heads.js";
 import { axisWord, optionsOf } from "./tensor.js";
-import { gridStyle, tensorGrid, textTable } from "./grid.js";
-import { checkbox, choice, fold, onChange, save, tensorTitle } from "./parts.js";
+import { tensorGrid, textTable } from "./grid.js";
+import { checkbox, choice, fold, onChange, save, setAcross, tensorTitle } from "./parts.js";
 
 const ROUTES = ["swap", "direct"];
 
@@ -12,7 +12,7 @@ const ROUTES = ["swap", "direct"];
 const MOST_GRIDS = 4;
 
 const GIVEN = ["name", "role", "shape", "n_heads", "values", "labels", "decimals"];
-const LOOK = ["strings", "cell", "header"];
+const LOOK = ["strings", "digits"];
 const CHOSEN = ["route", "show", "batch", "selected"];
 
 function readModel(model) {
@@ -22,8 +22,8 @@ function readModel(model) {
 
 /** The grids: { source, heads }, where heads[batch][head]. */
 function allSpecs(state, pointed) {
-  const { B, H, cell, header, selected } = state;
-  const complete = (spec) => ({ ...spec, selected, marked: [pointed], cell, header });
+  const { B, H, digits, selected } = state;
+  const complete = (spec) => ({ ...spec, selected, marked: [pointed], digits });
   return {
     source: complete(sourceSpec(state)),
     heads: range(B).map((batch) => range(H).map((head) => complete(headSpec(state, batch, head)))),
@@ -61,11 +61,12 @@ function frame(state) {
     source: part("div", "labs-source"),
     verdict: part("p", "labs-verdict"),
     status: element("p", { class: "labs-status", role: "status" }),
-    batches: range(B).map(() => part("div", "labs-batch")),
+    batches: range(B).map(() => part("div", "labs-batch labs-matrices")),
   };
   const { routes, path, controls, source, status, batches } = parts;
   const before = part("div", "labs-before", source, parts.verdict, status);
   parts.result = part("div", B * H > MOST_GRIDS ? "labs-result labs-one-batch" : "labs-result", ...batches);
+  parts.split = part("div", "labs-split", before, parts.result);
   parts.root = part(
     "div",
     "labs-root labs-head-split",
@@ -74,7 +75,7 @@ function frame(state) {
     routes,
     path,
     controls,
-    part("div", "labs-split", before, parts.result),
+    parts.split,
   );
   return parts;
 }
@@ -123,7 +124,8 @@ function render({ model, el }) {
     specs.map((spec) => tensorGrid(parts.batches[batch], spec, handlers)),
   );
   const grids = [sourceGrid, ...headGrids.flat()];
-  parts.result.style.cssText = `--labs-across:${model.get("across")};${gridStyle(opening.heads[0][0])}`;
+  setAcross(parts.result, model.get("across"));
+  parts.split.classList.toggle("labs-beside", model.get("beside"));
 
   function drawStatus() {
     const shown = pointed >= 0 ? pointed : state.selected;

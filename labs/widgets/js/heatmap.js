@@ -135,7 +135,7 @@ function weightDetails(state) {
 }
 
 /** A `spec` of `numberTable`: rows of numbers, with their sums below. */
-function sumTable({ pairs, number, header }, { title, corner, rows, columns, numbers, sums, chosen }) {
+function sumTable({ pairs }, { title, corner, rows, columns, numbers, sums, chosen }) {
   const show = (className) => (value) =>
     value === null ? null : { text: numberText(value, EXACT, pairs), className };
   return {
@@ -147,7 +147,5 @@ function sumTable({ pairs, number, header }, { title, corner, rows, columns, num
       ...numbers.map((line, row) => line.map(show(row === chosen ? "labs-chosen-number" : null))),
       sums.map(show("labs-total")),
     ],
-    cell: number,
-    header,
   };
 }

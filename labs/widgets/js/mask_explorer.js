@@ -2,12 +2,12 @@
 import { element, fill, onFrame, setAttribute, setText } from "./dom.js";
 import { leakVerdict, leaking, logitSentence, maskSpecs, maskState, movedText, movedVerdict } from "./mask.js";
 import { outputSentence, pairSentence, positionWords, reportOf, resultSpecs, targetText, turnOver } from "./mask.js";
-import { gridStyle, tensorGrid, textTable } from "./grid.js";
+import { tensorGrid, textTable } from "./grid.js";
 import { range } from "./numbers.js";
-import { button, checkbox, fold, indexChoices, onChange, save, tensorTitle } from "./parts.js";
+import { button, checkbox, fold, indexChoices, onChange, save, setAcross, tensorTitle } from "./parts.js";
 
 const GIVEN = ["params", "settings", "shape", "ids", "last_targets", "vocabulary", "limit", "decimals"];
-const LOOK = ["strings", "cell", "header", "text_cell", "text_header"];
+const LOOK = ["strings", "digits"];
 const CHOSEN = ["batch", "head", "causal", "same_position", "padding", "flipped", "tokens"];
 
 function readModel(model) {
@@ -17,14 +17,14 @@ function readModel(model) {
 
 /** The grids of pairs, complete for `tensorGrid`. */
 function pairSpecs(state, marked) {
-  const { cell, header } = state;
-  return maskSpecs(state).map((spec) => ({ ...spec, selected: -1, marked: [marked], cell, header }));
+  const { digits } = state;
+  return maskSpecs(state).map((spec) => ({ ...spec, selected: -1, marked: [marked], digits }));
 }
 
 /** The grids of outputs and logits, complete for `tensorGrid`. */
 function outputSpecs(state) {
-  const { cell, header } = state;
-  return resultSpecs(state).map((spec) => ({ ...spec, selected: -1, marked: [], cell, header }));
+  const { digits } = state;
+  return resultSpecs(state).map((spec) => ({ ...spec, selected: -1, marked: [], digits }));
 }
 
 /** The elements of the widget, those by name that are filled later, around the rest. */
@@ -33,12 +33,12 @@ function frame({ B, T, V, texts }) {
   const parts = {
     pickers: part("div", "labs-controls"),
     switches: part("div", "labs-controls"),
-    text: part("div", "labs-grid-box"),
+    text: part("div", "labs-grid-box labs-text-box"),
     moved: part("p", "labs-moved-verdict"),
-    pairs: part("div", "labs-pairs"),
+    pairs: part("div", "labs-matrices labs-pairs"),
     verdict: part("p", "labs-verdict"),
     status: element("p", { class: "labs-status", role: "status" }),
-    results: part("div", "labs-pairs"),
+    results: part("div", "labs-matrices labs-pairs"),
     report: part("div", "labs-report"),
   };
   const tensor = { name: "logits", role: "logits", shape: [B, T, V], axes: ["b", "t", "v"] };
@@ -97,16 +97,16 @@ function addText(el, state, model) {
     {
       class: "labs-grid labs-text",
       "aria-label": texts.text_label,
-      style: gridStyle({ columns: positions, cell: state.text_cell, header: state.text_header }),
     },
-    element("col", { class: "labs-header-column" }),
-    ...positions.map(() => element("col")),
     element("thead", {}, element("tr", {}, element("td", { class: "labs-corner" }, "t→"), ...head)),
     element(
       "tbody",
       {},
       line(texts.row_token, tokens),
-      line(texts.row_padding, boxes),
+      line(
+        texts.row_padding,
+        boxes.map((box) => element("label", {}, box)),
+      ),
       line(texts.row_target, targets),
       line(texts.row_moved, moved),
     ),
@@ -158,6 +158,8 @@ function render({ model, el }) {
     },
     select: (id) => save(model, { flipped: turnOver(model.get("flipped"), id) }),
   };
+  setAcross(parts.pairs, model.get("across").pairs);
+  setAcross(parts.results, model.get("across").results);
   const pairGrids = pairSpecs(state, pointed).map((spec) => tensorGrid(parts.pairs, spec, pairHandlers));
   const sentences = [outputSentence, logitSentence];
   const resultGrids = outputSpecs(state).map((spec, index) =>

@@ -146,6 +146,11 @@ export function button(el, label, act) {
   };
 }
 
+/** Let so many matrices stand side by side in `el`, on wide and on narrow pages; see css/grid.css. */
+export function setAcross(el, [wide, narrow]) {
+  el.style.cssText = `--labs-across:${wide};--labs-across-narrow:${narrow}`;
+}
+
 /** Text that opens on demand: the numbers for copying and for a screen reader.  Returns { update(text) }. */
 export function fold(el, summary) {
   const text = element("pre", { tabindex: 0, role: "group", "aria-label": summary });

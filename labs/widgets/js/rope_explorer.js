@@ -1,13 +1,13 @@
 // The widget RopeExplorer: a query and a key turned by their positions, and the score that comes of it.
 import { element, fill, onFrame, setAttribute, setText, svgElement } from "./dom.js";
 import { format, range } from "./numbers.js";
-import { gridStyle, tensorGrid, textTable } from "./grid.js";
+import { tensorGrid, textTable } from "./grid.js";
 import { checkbox, choice, fold, onChange, save, slider, tensorTitle } from "./parts.js";
 import { LAST_POSITION, ropeState, scoreCurve, slide } from "./rope.js";
 import { angleRows, cellSentence, pairOfCell, significant, turnedSpec, verdictOf } from "./rope.js";
 import { circleBox, curveBox, drawCircle, drawCurve } from "./rope_pictures.js";
 
-const GIVEN = ["q", "k", "v", "bases", "limit", "strings", "cell", "header"];
+const GIVEN = ["q", "k", "v", "bases", "limit", "strings", "digits"];
 const CHOSEN = ["m", "n", "base", "pair", "together", "mixed", "rotate_values"];
 
 function readModel(model) {
@@ -109,11 +109,10 @@ function render({ model, el }) {
   let pointed = -1; // under the pointer or focused: known to this view alone
   let said = ""; // the verdict as it is drawn
 
-  const fullSpec = () => ({ ...turnedSpec(state), cell: state.cell, header: state.header });
+  const fullSpec = () => ({ ...turnedSpec(state), digits: state.digits });
   const parts = frame(state);
   el.append(parts.root);
   const text = fold(parts.root, state.texts.as_text);
-  parts.grid.style.cssText = gridStyle(fullSpec());
 
   const grid = tensorGrid(parts.grid, fullSpec(), {
     point(id) {

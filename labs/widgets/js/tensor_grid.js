@@ -1,8 +1,8 @@
 // The widget TensorGrid: any small array as grids of cells.
 import { element, onFrame, setText } from "./dom.js";
 import { axisWord, matrixSpec, optionsOf, sentence, shownMatrices } from "./tensor.js";
-import { gridStyle, tensorGrid, textTable } from "./grid.js";
-import { choice, fold, onChange, save, tensorTitle } from "./parts.js";
+import { tensorGrid, textTable } from "./grid.js";
+import { choice, fold, onChange, save, setAcross, tensorTitle } from "./parts.js";
 
 /** The record that `tensor.js` works on. */
 function tensorOf(model) {
@@ -43,10 +43,9 @@ function render({ model, el }) {
       ...matrixSpec(tensor, leading),
       selected: model.get("selected"),
       marked: [],
-      cell: model.get("cell"),
-      header: model.get("header"),
+      digits: model.get("digits"),
     }));
-  matrices.style.cssText = `--labs-across:${model.get("across")};${gridStyle(specs()[0])}`;
+  setAcross(matrices, model.get("across"));
   const grids = specs().map((spec) => tensorGrid(matrices, spec, handlers));
 
   function drawStatus() {

@@ -10,7 +10,7 @@ import { numberTable, tensorGrid, textTable } from "./grid.js";
 import { range } from "./numbers.js";
 import { button, choice, fold, indexChoices, onChange, save, slider, tensorTitle } from "./parts.js";
 
-const GIVEN = ["strings", "sizes", "layers", "labels", "header"];
+const GIVEN = ["strings", "sizes", "layers", "labels"];
 const CHOSEN = ["step", "layer", "batch", "head", "selected", "trail"];
 
 /** The reader can go back so many times. */

@@ -30,7 +30,7 @@ export function readTrace({ steps, numbers }) {
 }
 
 /**
- * The state from a `trace` and what the model holds: sizes, labels, header, step, layer, batch, head, selected and
+ * The state from a `trace` and what the model holds: sizes, labels, step, layer, batch, head, selected and
  * trail as in Python, and strings with the sections "tensor", "attention" and "trace".  To it are added the current
  * step and the index of the selected entry in its tensor.
  */
@@ -197,7 +197,7 @@ function gridSpec(state, step, leading, look, ids = null) {
     cells: range(rows).map((row) => range(columns).map((column) => cell(row, column))),
     selected: -1,
     marked: [],
-    header: state.header,
+    digits: step.digits,
   };
 }
 
@@ -205,11 +205,8 @@ function gridSpec(state, step, leading, look, ids = null) {
 export function currentSpec(state) {
   const { current, selected } = state;
   const spec = gridSpec(state, current, pickedIndex(state, current), (cell) => cell);
-  return { ...spec, selected, cell: current.cell };
+  return { ...spec, selected };
 }
-
-/** How much narrower the cells of a source are than those of the current step. */
-const SOURCE_SHARE = 0.9375;
 
 /**
  * The tensors that the selected entry was computed from, one record a matrix in which something was read:
@@ -249,7 +246,7 @@ function sourceSpec(state, step, leading, ids) {
     const name = fill(state.texts.go_there, { entry, number: cell.text });
     return { ...cell, name, className: [cell.className, "labs-read"].filter(Boolean).join(" ") };
   };
-  return { ...gridSpec(state, step, leading, look, ids), cell: SOURCE_SHARE * step.cell };
+  return gridSpec(state, step, leading, look, ids);
 }
 
 /** The shown matrix of the current step, in the form of a source. */
@@ -405,7 +402,7 @@ function roundingRemarks({ current, texts }, scope, index, value) {
  * there are none.
  */
 export function termsOfEntry(state) {
-  const { current, entry, texts, header } = state;
+  const { current, entry, texts } = state;
   if (current.formula === null) return null;
   const found = formulaTerms(current.formula, scopeOf(state, current), lettersOf(current, entry));
   if (found === null) return null;
@@ -420,7 +417,6 @@ export function termsOfEntry(state) {
     index: text === null ? index.map(([, value]) => value).join(",") : null,
     label: text,
   }));
-  const labels = rows.map(({ index, label }) => label ?? index);
   const table = {
     label: title,
     corner: [variables.length > 0 ? variables.join(",") : null, null],
@@ -435,21 +431,8 @@ export function termsOfEntry(state) {
       cell(value, n === chosen ? "labs-chosen-number" : null),
       ...(running ? [cell(running[n], n === terms.length - 1 ? "labs-chosen-number" : null)] : []),
     ]),
-    header: Math.max(header, widthOf(labels)),
   };
-  const heads = table.columns.map(({ label }) => label);
-  const numbers = table.cells.flat().map(({ text: number }) => number);
-  table.cell = Math.max(widthOf(heads), widthOf(numbers, DIGIT));
   return { title, table, result: termsSentence(state, found, whole, total) };
-}
-
-/** The width in rem of a bold letter, and of a digit where one in six characters is a sign or a point. */
-const LETTER = 0.45;
-const DIGIT = 0.375;
-
-/** The width in rem of a column of the terms with room for the longest text. */
-function widthOf(texts, each = LETTER) {
-  return 0.5 + each * Math.max(4, ...texts.map((text) => text.length));
 }
 
 function runningTotals(terms) {

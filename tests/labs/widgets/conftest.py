@@ -13,21 +13,25 @@ from ipywidgets.embed import embed_data
 
 from labs.widgets import modules
 
-HOST = Path(__file__).parents[3] / "book" / "assets" / "labs-host.js"
+ASSETS = Path(__file__).parents[3] / "book" / "assets"
+HOST = ASSETS / "labs-host.js"
 
-#: The theme's own style sheets, because a widget must look right under them.
-THEME = tuple(
-    Path(package.__file__).parent / "theme" / name / "static" / "styles" / f"{name.replace('_', '-')}.css"
-    for package, name in (
-        (pydata_sphinx_theme, "pydata_sphinx_theme"),
-        (sphinx_book_theme, "sphinx_book_theme"),
-    )
+#: The theme's own style sheets and the book's, because a widget must look right under them.
+THEME = (
+    *(
+        Path(package.__file__).parent / "theme" / name / "static" / "styles" / f"{name.replace('_', '-')}.css"
+        for package, name in (
+            (pydata_sphinx_theme, "pydata_sphinx_theme"),
+            (sphinx_book_theme, "sphinx_book_theme"),
+        )
+    ),
+    ASSETS / "labs.css",
 )
 
-#: A column of text as wide as the theme's: 740, 640 and 328 px in pages of 1280, 768 and 360 px.
+#: A column of text as wide as the book's: 676 px in a page of 1280 px, 326 px in one of 360 px.
 COLUMN = """main {
   box-sizing: content-box;
-  width: min(740px, 100vw - 2 * clamp(16px, 12vw - 27px, 64px));
+  width: min(676px, 100vw - 34px);
   margin: 0 auto;
 }"""
 
@@ -42,7 +46,8 @@ PAGE = """<!doctype html>
 </html>
 """
 
-VIEW = """<div class="labs-widget"><script type="application/vnd.jupyter.widget-view+json">{}</script></div>
+VIEW = """<div class="labs-widget" style="--labs-reserve-wide:{}rem;--labs-reserve-narrow:{}rem">
+<script type="application/vnd.jupyter.widget-view+json">{}</script></div>
 """
 
 
@@ -51,27 +56,34 @@ def inline(data) -> str:
     return json.dumps(data).replace("</", "<\\/")
 
 
-def page_of(widgets, theme="light") -> str:
-    """A page that shows the widgets from their state, as the built book does."""
-    data = embed_data(views=list(widgets), drop_defaults=False)
+def page_of(widgets, theme="light", folded=False) -> str:
+    """A page that shows the widgets from their state, as the built book does, perhaps in a closed fold."""
+    widgets = list(widgets)
+    data = embed_data(views=widgets, drop_defaults=False)
+    before, after = ("<details id=fold><summary>Open</summary>", "</details>") if folded else ("", "")
     return PAGE.format(
         theme=theme,
         sheets="".join(f'<link rel="stylesheet" href="{sheet.name}">' for sheet in THEME),
         column=COLUMN,
         state=inline(data["manager_state"]),
-        views="".join(VIEW.format(inline(view)) for view in data["view_specs"]),
+        views=before
+        + "".join(
+            VIEW.format(*widget.reserve, inline(view))
+            for widget, view in zip(widgets, data["view_specs"], strict=True)
+        )
+        + after,
     )
 
 
 @pytest.fixture
 def show(tmp_path, serve, open_page):
-    """A function `show(*widgets, theme="light", **page)` that returns a page with their views, all drawn.
+    """A function `show(*widgets, theme="light", folded=False, **page)`: a page with their views, all drawn.
 
     A widget that is given twice gets two views. `page` goes to `open_page`.
     """
 
-    def show(*widgets, theme="light", **page):
-        (tmp_path / "page.html").write_text(page_of(widgets, theme), "utf8")
+    def show(*widgets, theme="light", folded=False, **page):
+        (tmp_path / "page.html").write_text(page_of(widgets, theme, folded), "utf8")
         for file in (HOST, *THEME):
             (tmp_path / file.name).write_bytes(file.read_bytes())
         opened = open_page(serve(tmp_path) + "page.html", **page)

@@ -145,12 +145,12 @@ def test_style_sheets_of_a_later_widget_change_nothing(show, widget, values):
     tint = bytes.fromhex(palette.HEADS[1].light[1:])
     color = f"rgb({', '.join(map(str, tint))})"
     expect(head(page, 0, 1).first).to_have_css("background-color", color)
-    expect(page.locator(".labs-head-split .labs-status")).to_have_css("min-height", "96px")
+    expect(page.locator(".labs-head-split .labs-status")).to_have_css("min-height", "102px")  # 6 rem
 
 
 def test_origins_in_the_cells(show, values):
     page = show(HeadSplit(values, 2, route="direct"))
-    page.get_by_label("show where each number comes from").check()
+    page.get_by_label("show each number's origin").check()
     expect(head(page, 0, 1).first).to_have_text("2,4")
     assert source(page).all_inner_texts() == [f"{t},{d}" for t in range(5) for d in range(8)]
 
@@ -210,7 +210,7 @@ def test_views_of_one_model_stay_in_step(show, widget):
     page = show(widget, widget)
     page.get_by_role("radio", name="direct reshape").first.check()
     page.locator(".labs-source").first.locator(".labs-cell").nth(3).click()
-    page.get_by_label("show where each number comes from").first.check()
+    page.get_by_label("show each number's origin").first.check()
     second = page.locator(".labs-root").nth(1)
     expect(second.get_by_role("radio", name="direct reshape")).to_be_checked()
     expect(second.locator("[aria-selected=true]")).to_have_text(["0,3", "0,3"])

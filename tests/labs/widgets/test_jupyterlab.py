@@ -184,7 +184,7 @@ def test_python_and_reader_see_the_same(run_notebook):
     expect(page.locator(".labs-verdict")).to_contain_text("16 of 80")
     expect(run(page, 1)).to_have_text("Python sees 21 0 direct values")
 
-    page.get_by_label("show where each number comes from").check()
+    page.get_by_label("show each number's origin").check()
     source(page, 2, 5).focus()
     active = page.locator(".jp-Cell").evaluate_all(ACTIVE)
     for key in ("ArrowDown", "ArrowRight", "Enter"):

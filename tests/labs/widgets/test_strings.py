@@ -3,19 +3,10 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
-from labs.llm import tiny
-from labs.widgets import (
-    AttentionHeatmap,
-    HeadSplit,
-    MaskExplorer,
-    RopeExplorer,
-    TensorGrid,
-    TraceExplorer,
-    modules,
-)
+from labs.widgets import modules
+from tests.labs.widgets import examples
 
 #: All text of the page, attributes that are read out, and what pointing and choosing brings up; not what is
 #: marked as not to be translated (names and shapes).
@@ -61,25 +52,11 @@ def test_words_outside_brackets_sees_through_nesting():
     assert words_outside_brackets("«a «nested» one» but not this; X[0,2] = -0.3") == ["but", "not", "this"]
 
 
-VALUES = np.linspace(-1, 1, 6 * 3 * 4).reshape(6, 3, 4)
-
-WIDGETS = {
-    "TensorGrid": lambda: TensorGrid(VALUES, labels={"t": "abc"}),
-    "HeadSplit": lambda: HeadSplit(VALUES, 2, labels={"t": "abc"}),
-    "RopeExplorer": lambda: RopeExplorer(VALUES[0, 0], VALUES[1, 0]),
-    "MaskExplorer": lambda: MaskExplorer(
-        tiny.params(), tiny.CONFIG, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.VOCABULARY
-    ),
-    "TraceExplorer": lambda: TraceExplorer(
-        tiny.params(), tiny.CONFIG, tiny.INPUT_IDS, tiny.TARGET_IDS, tiny.VOCABULARY
-    ),
-    "AttentionHeatmap": lambda: AttentionHeatmap(
-        VALUES.reshape(2, 3, 3, 4), VALUES.reshape(2, 3, 3, 4), np.tri(3, dtype=bool), labels="abc"
-    ),
-}
+def test_every_kind_of_widget_is_looked_at():
+    assert examples.COURSE.keys() == examples.kinds()
 
 
-@pytest.mark.parametrize("make", WIDGETS.values(), ids=WIDGETS)
+@pytest.mark.parametrize("make", examples.COURSE.values(), ids=examples.COURSE)
 def test_no_text_is_hard_coded(show, make):
     page = show(with_made_up_language(make()))
     texts = page.evaluate(COLLECT)

@@ -246,7 +246,7 @@ def test_reader_picks_on_the_axes_that_do_not_fit(show):
     assert page.locator(".labs-cell").all_inner_texts() == [str(n) for n in range(12)]
     page.get_by_role("radio", name="2").check()
     expect(page.locator(".labs-cell")).to_have_text([str(n) for n in range(24, 36)])
-    assert page.locator("caption").all_inner_texts() == ["batch 2, head 0", "batch 2, head 1"]
+    assert page.locator(".labs-caption").all_inner_texts() == ["batch 2, head 0", "batch 2, head 1"]
 
 
 def test_many_indices_are_a_list(show):
@@ -296,13 +296,6 @@ def test_narrow_page_does_not_scroll_and_cells_are_large_enough(show, grid):
     )
     size = cell(page, 0, 0).bounding_box()
     assert min(size["width"], size["height"]) >= 32
-
-
-def test_text_fits_into_its_cell(show, values):
-    page = show(TensorGrid(-1234.5 * np.abs(values[0]), axes="td"), TensorGrid(values))
-    assert page.evaluate(
-        "[...document.querySelectorAll('.labs-cell')].every(c => c.scrollWidth <= c.clientWidth)"
-    )
 
 
 def test_wide_grid_scrolls_in_its_own_box(show):

@@ -34,8 +34,7 @@ SPEC = {
     ],
     "selected": -1,
     "marked": [],
-    "cell": 2,
-    "header": 1.75,
+    "digits": 2,
 }
 SPEC["cells"][0][1] = None
 SPEC["cells"][1][2]["disabled"] = True

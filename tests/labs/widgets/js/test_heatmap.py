@@ -30,7 +30,7 @@ def example():
 
 LABELS = [list("atten"), list("causa")]
 NAMES = ("q", "k", "shape", "mask", "labels", "decimals", "batch", "head", "axis", "selected", "strings")
-NAMES += ("cell", "header", "number")
+NAMES += ("digits",)
 
 
 def held(example, mask=None, **chosen):

@@ -8,7 +8,7 @@ from labs.llm.model import attention, causal_mask, forward
 from labs.widgets import MaskExplorer
 
 NAMES = ("params", "settings", "shape", "ids", "last_targets", "vocabulary", "limit", "decimals", "strings")
-NAMES += ("cell", "header", "batch", "head", "causal", "same_position", "padding", "flipped", "tokens")
+NAMES += ("digits", "batch", "head", "causal", "same_position", "padding", "flipped", "tokens")
 IDS = tiny.INPUT_IDS
 
 

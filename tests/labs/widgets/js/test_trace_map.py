@@ -20,9 +20,7 @@ AT = """((held, name, ...more) => {
 def at(javascript):
     """A function `at(name, function, *more)`: the result for the state at a step."""
     call = javascript("trace_map.js")
-    held = {
-        name: getattr(WIDGET, name) for name in ("steps", "sizes", "layers", "labels", "header", "strings")
-    }
+    held = {name: getattr(WIDGET, name) for name in ("steps", "sizes", "layers", "labels", "strings")}
     held |= {"layer": 0, "batch": 0, "head": 0, "selected": -1, "trail": []}
     return lambda name, function, *more: call(AT % function, held, name, *more)
 
