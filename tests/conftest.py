@@ -165,14 +165,14 @@ def pytest_terminal_summary(terminalreporter):
 def pytest_collection_modifyitems(config, items):
     """Mark the tests of a browser, and say which tests stay together on one worker (`--dist loadgroup`).
 
-    Tests of a browser spread over the workers: one group for each function, or for each visit where many
-    functions question one page. Everything else, notebooks too, stays together file by file.
+    Tests of a browser spread over the workers, one by one, or page by page where many question one page.
+    Everything else, notebooks too, stays together file by file.
     """
     for item in items:
-        parts = [item.path.relative_to(config.rootpath).as_posix()]
-        if "browser" in getattr(item, "fixturenames", ()):
+        group = item.path.relative_to(config.rootpath).as_posix()
+        if "browser_path" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
             visit = item.callspec.params.get("visit") if hasattr(item, "callspec") else None
-            parts.append(str(visit or item.originalname))
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("::".join(parts)))
+            group = visit and f"{group}::{visit}"
+        if group and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
