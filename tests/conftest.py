@@ -1,5 +1,6 @@
 """What every browser test shares: a Chromium that reaches no other host, a local server, watched pages."""
 
+import functools
 import http.server
 import os
 import shutil

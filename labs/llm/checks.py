@@ -61,7 +61,9 @@ class Finding:
 
     def __post_init__(self):
         if self.verdict not in (PASSED, FAILED, CANNOT_TELL):
-            raise ValueError(f"verdict must be PASSED, FAILED or CANNOT_TELL, got {self.verdict!r}")
+            raise ValueError(
+                f"verdict must be PASSED, FAILED or CANNOT_TELL, got {shapes.shown(self.verdict)}"
+            )
 
     @property
     def passed(self):
@@ -925,7 +927,7 @@ def _other_ids(ids, vocab_size):
                 "so give vocab_size"
             )
     else:
-        shapes.require_size("vocab_size", vocab_size)
+        vocab_size = shapes.require_size("vocab_size", vocab_size)
         if vocab_size < 2:
             raise ValueError("vocab_size must be at least 2, got 1: there is no other token to put there")
         places = shapes.as_ids("ids", ids, vocab_size)

@@ -330,6 +330,11 @@ GRADCHECK = {
     "arrays": ((np.ones(3),), lambda good: [None, 3, {}]),  # noqa: ARG005
     "rng": (RNG, rng),
 }
+ASKED = {
+    "function": given(logits),
+    "ids": (IDS, lambda good: ids(good)[-3:]),
+    "vocab_size": (V, lambda good: [wrong for wrong in size(good) if wrong is not None]),
+}
 
 
 def without_none(kind):
@@ -559,10 +564,10 @@ CALLS = {
     checks.taylor_slope: GRADCHECK,
     checks.agreement: {"found": ({"x": X}, mapping), "expected": ({"x": X}, mapping), "rtol": (1e-9, number)},
     checks.leaves_arguments_alone: GRADCHECK,
-    checks.influence: {"function": given(logits), "ids": (IDS, lambda good: ids(good)[-3:])},
-    checks.causality: {"function": given(logits), "ids": (IDS, lambda good: ids(good)[-3:])},
-    checks.sensitivity: {"function": given(logits), "ids": (IDS, lambda good: ids(good)[-3:])},
-    checks.batch_independence: {"function": given(logits), "ids": (IDS, lambda good: ids(good)[-3:])},
+    checks.influence: ASKED,
+    checks.causality: ASKED,
+    checks.sensitivity: ASKED,
+    checks.batch_independence: ASKED,
     checks.order_matters: {"function": given(logits), "ids": (IDS, lambda good: ids(good)[-3:])},
     checks.shift_invariance: {
         "function": given(lambda places: model.forward(PARAMS, IDS, CONFIG, positions=places)[0]),
