@@ -5,11 +5,11 @@ VENV   := .venv
 RUN    := $(VENV)/bin/python
 PIP    := $(RUN) -m pip install --quiet --disable-pip-version-check
 
-PIP_FAILED = { echo "pip could not install everything; its own words are above. If they speak of a connection," \
-	"check the network, or the package index that 'pip config list' names; then run the same command again."; exit 1; }
+PIP_FAILED = { echo "pip could not install everything; its own messages are above. If they mention a connection," \
+	"check the network or the package index that 'pip config list' shows, then run the same command again."; exit 1; }
 
 # The test command, to be followed by what to test.
-PYTEST := -m pytest -n auto --dist loadgroup
+PYTEST := -m pytest -n auto --dist loadfile
 NBVAL  := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg
 
 .DEFAULT_GOAL := help
@@ -29,17 +29,17 @@ html: $(VENV)/.installed  ## only build it, into _build/html
 test: $(VENV)/.installed-test  ## every test: library, notebooks (outputs compared), pages in a browser
 	@$(RUN) $(PYTEST) $(NBVAL) tests book
 
-test-more: $(VENV)/.installed-test  ## the larger proofs, which `make test` leaves out
+test-more: $(VENV)/.installed-test  ## the longer tests, which `make test` leaves out
 	@$(RUN) $(PYTEST) -m more tests
 
 BUSY_RUNS ?= 10
-test-busy: $(VENV)/.installed-test  ## the tests in a browser, ten times (or BUSY_RUNS=N) beside two busy loops
-	@$(RUN) tests/busy.py $(BUSY_RUNS) -n auto --dist loadgroup -m "browser and not more" tests
+test-busy: $(VENV)/.installed-test  ## the browser tests, ten times (or BUSY_RUNS=N), with two busy loops alongside
+	@$(RUN) tests/busy.py $(BUSY_RUNS) -n auto --dist loadfile -m "browser and not more" tests
 
 test-newest:  ## every test with the newest packages that the declared ranges permit
 	$(call test_range,.venv-newest,highest)
 
-test-oldest:  ## every test with the oldest packages that they permit
+test-oldest:  ## every test with the oldest packages that the declared ranges permit
 	$(call test_range,.venv-oldest,lowest-direct)
 
 lint: $(VENV)/.installed-test  ## style of code and notebooks
@@ -59,7 +59,7 @@ lab: $(VENV)/.installed  ## open the notebooks in JupyterLab
 clean:  ## remove what was built (the next build runs everything afresh); .venv stays
 	rm -rf _build .pytest_cache .ruff_cache .hypothesis
 
-# A folder that was copied or moved with its .venv would run the code of the folder that it came from.
+# A folder that was copied or moved with its .venv would run the code of the folder it came from.
 book html test test-more test-busy refresh lab: own-code
 
 own-code: $(VENV)/.installed
@@ -84,14 +84,14 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@$(PIP) -r requirements.txt -e ".[test]" || $(PIP_FAILED)
 	@touch $@
 
-# The two ends of the declared ranges, each in an environment of its own that is made afresh every time:
+# The two ends of the declared ranges, each in an environment of its own that is created afresh every time:
 # uv resolves them, without the pins of constraints.txt, and says what it chose.  What another set of packages
-# built would be taken for fresh, so _build goes, before and after.
+# built would be mistaken for fresh, so _build is removed before and after.
 
 UV := uv==0.13.9
 
 define test_range
-	@echo "Making $(1) with $(PYTHON), resolution $(2) ..."
+	@echo "Creating $(1) with $(PYTHON), resolution $(2) ..."
 	@$(PYTHON) -m venv --clear $(1)
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(UV) || $(PIP_FAILED)
 	@sed /^-c/d requirements.txt | $(1)/bin/python -m uv pip install --python $(1) --quiet --resolution $(2) -r - -e ".[test]"

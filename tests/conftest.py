@@ -3,6 +3,7 @@
 import functools
 import http.server
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -162,18 +163,29 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(f"{name}: {value}")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest and xdist read the marks
-def pytest_collection_modifyitems(config, items):
-    """Mark the tests of a browser, and say which tests stay together on one worker (`--dist loadgroup`).
-
-    Tests of a browser spread over the workers, one by one, or page by page where many question one page.
-    Everything else, notebooks too, stays together file by file.
-    """
+def pytest_collection_modifyitems(items):
+    """Mark the tests that open pages in a browser."""
     for item in items:
-        group = item.path.relative_to(config.rootpath).as_posix()
         if "browser_path" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
-            visit = item.callspec.params.get("visit") if hasattr(item, "callspec") else None
-            group = visit and f"{group}::{visit}"
-        if group and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+#: Long files whose tests share little: their parts spread over the workers. What stays together is one test,
+#: or, of the pages of the book, all questions to one page.
+SPREAD = re.compile(
+    r"(tests/book/test_pages\.py)::\w+\[(.*)\]|(tests/labs/widgets/test_(?!jupyterlab)\w+\.py::.*)"
+)
+
+
+@pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadfile`, tests stay together file by file, notebooks too, except for those of SPREAD."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Spreading(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            if found := SPREAD.fullmatch(nodeid):
+                return "::".join(filter(None, found.groups()))
+            return super()._split_scope(nodeid)
+
+    return Spreading(config, log) if config.getvalue("dist") == "loadfile" else None

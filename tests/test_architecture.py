@@ -119,7 +119,7 @@ def test_the_customers_packages_are_required():
 
 #: Where an import name is not the package's name.
 PACKAGES = {"IPython": "ipython", "fontTools": "fonttools", "quickjs": "quickjs-ng", "yaml": "pyyaml"}
-PACKAGES |= {"jupyter_book": "jupyter-book", "axe_playwright_python": "axe-playwright-python"}
+PACKAGES |= {"xdist": "pytest-xdist", "jupyter_book": "jupyter-book", "axe_playwright_python": "axe-playwright-python"}
 
 
 def test_everything_imported_is_pinned():
@@ -138,7 +138,7 @@ def test_everything_imported_is_pinned():
 
 
 #: Tests of what several files do together.
-ACROSS_FILES = {"test_bad_input.py", "test_jupyterlab.py"}
+ACROSS_FILES = {"test_bad_input.py", "test_jupyterlab.py", "test_fonts.py"}
 
 
 def test_every_test_file_mirrors_a_file():

@@ -1,5 +1,6 @@
 """The commands: README gives each target of the Makefile plainly, and .ci/run installs what is missing."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +23,16 @@ TARGETS = re.findall(r"^([a-z-]+):.*##", MAKEFILE, re.MULTILINE)
 def commands(target):
     """The commands of a target, as `make --dry-run` shows them, without those that set up or tidy up."""
     shown = subprocess.run(
-        ["make", "--dry-run", "--assume-old=.venv/.installed", "--assume-old=.venv/.installed-test", target],
+        [
+            "make",
+            "--dry-run",
+            "--no-print-directory",
+            "--assume-old=.venv/.installed",
+            "--assume-old=.venv/.installed-test",
+            target,
+        ],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
         capture_output=True,
         text=True,
         check=True,

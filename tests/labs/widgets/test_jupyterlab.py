@@ -105,9 +105,6 @@ def address(server: subprocess.Popen, home: Path, token: str) -> str:
     raise RuntimeError(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
 
 
-pytestmark = pytest.mark.xdist_group("jupyterlab")  # one server for all
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """The address, with its token, of each notebook in a running JupyterLab: a function of its name."""
