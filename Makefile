@@ -29,7 +29,7 @@ html: $(VENV)/.installed  ## only build it, into _build/html
 test: $(VENV)/.installed-test  ## every test: library, notebooks (outputs compared), pages in a browser
 	@$(RUN) $(PYTEST) $(NBVAL) tests book
 
-test-more: $(VENV)/.installed-test  ## the longer tests, which `make test` leaves out
+test-more: $(VENV)/.installed-test  ## the larger proofs, which `make test` leaves out
 	@$(RUN) $(PYTEST) -m more tests
 
 BUSY_RUNS ?= 10

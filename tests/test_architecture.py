@@ -119,7 +119,8 @@ def test_the_customers_packages_are_required():
 
 #: Where an import name is not the package's name.
 PACKAGES = {"IPython": "ipython", "fontTools": "fonttools", "quickjs": "quickjs-ng", "yaml": "pyyaml"}
-PACKAGES |= {"xdist": "pytest-xdist", "jupyter_book": "jupyter-book", "axe_playwright_python": "axe-playwright-python"}
+PACKAGES |= {"xdist": "pytest-xdist"}
+PACKAGES |= {"jupyter_book": "jupyter-book", "axe_playwright_python": "axe-playwright-python"}
 
 
 def test_everything_imported_is_pinned():

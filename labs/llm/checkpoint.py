@@ -2,7 +2,7 @@
 
 The file is an `.npz` archive: `header`, a text in JSON, and the arrays of the parameters and of AdamW. It is
 read without pickle, which would let whoever wrote the file run code here. The header is read first, and no
-file takes more memory than it has bytes.
+file takes up more memory than it has bytes.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ except ImportError:  # Windows
 
 FORMAT = "labs.llm checkpoint 1"
 
-#: What the name of a folder ends with in which a save is at work, or was at work when it was killed.
+#: The end of the name of a folder in which a save is at work, or was at work when it was killed.
 UNFINISHED = ".unfinished"
 
-#: What the names of the arrays in the file begin with.
+#: The beginnings of the names of the arrays in the file.
 PARTS = ("params", "mean", "square")
 
 
@@ -54,8 +54,8 @@ def save(path, checkpoint):
     """Write a checkpoint to a file, whole or not at all.
 
     The new file is written beside the old one, flushed to the disk, and renamed over it. Whatever happens on
-    the way, a crash included, `path` holds the old checkpoint or the new one. What a killed save left beside
-    it is removed by the next one (on Windows it has to be removed by hand).
+    the way, a crash included, `path` holds the old checkpoint or the new one. The next save
+    removes what a killed one left beside it (on Windows you have to remove that by hand).
 
     Args:
         path: of the file; its folder exists.
@@ -76,14 +76,14 @@ def save(path, checkpoint):
 
 
 def require_writable(path):
-    """Raise TypeError unless `path` is one, and OSError unless `save` could write there now."""
+    """Raise TypeError unless `path` is a path, and OSError unless `save` could write there now."""
     with _unfinished(_as_path(path)):
         pass
 
 
 @contextlib.contextmanager
 def _unfinished(path):
-    """Give a folder beside `path` to work in, and remove it; before that, what killed saves left there."""
+    """Provide a folder beside `path` and remove it afterwards; first remove what killed saves left there."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "path must be a file, not a folder", str(path))
     with contextlib.ExitStack() as stack:
@@ -100,8 +100,8 @@ def _unfinished(path):
 def _announced(path):
     """Tell other processes that a save is at work beside `path`; if it is the only one, clear up first.
 
-    Each save holds a shared lock on the folder, which the system takes back even from one that is killed. Who
-    gets the lock for itself is therefore alone, and all that is unfinished is left over.
+    Each save holds a shared lock on the folder, which the system releases even if the save is killed. A
+    save that gets the lock for itself is therefore alone, and whatever is unfinished is left over.
     """
     if fcntl is None:
         yield
@@ -137,9 +137,9 @@ def load(path):
             check_checkpoint(checkpoint)
         except Exception as error:  # whatever zipfile, NumPy and JSON find wrong with a foreign file
             raise ValueError(
-                f"path must be a checkpoint written by save, got {shapes.shown(str(path))}, in which "
-                f"reading found {type(error).__name__}: {_brief(error)}. "
-                "Go back to an earlier checkpoint, or start anew"
+                f"path must be a checkpoint written by save, got {shapes.shown(str(path))}, and "
+                f"reading it failed with {type(error).__name__}: {_brief(error)}. "
+                "Go back to an earlier checkpoint, or start afresh"
             ) from error
     return checkpoint
 
@@ -149,7 +149,9 @@ def _as_path(path):
     if not isinstance(name, str):
         raise TypeError(f"path must be a str or a pathlib.Path, got {type(path).__name__}: name a file")
     if "\0" in name:
-        raise ValueError(f"path must not contain a zero character, got {shapes.shown(name)}: no file has one")
+        raise ValueError(
+            f"path must not contain a null character, got {shapes.shown(name)}: no file name has one"
+        )
     return Path(name)
 
 
@@ -175,7 +177,7 @@ def _arrays(checkpoint):
 
 
 def _read(file):
-    """Return what `_arrays` made a file of, as a Checkpoint: the inverse of `save`, but for its checks."""
+    """Return the Checkpoint that a file holds: the inverse of `save`, except for its checks."""
     with zipfile.ZipFile(file) as archive:
         members = _members(archive, file.seek(0, os.SEEK_END))
         header = json.loads(str(_array(archive, members.pop("header"))))
@@ -201,15 +203,15 @@ def _read(file):
 def _members(archive, size):
     """Return the members of an archive of `size` bytes by name; refuse an archive that grows when it is read.
 
-    Compressed members do, and members that lie on top of each other.
+    Compressed members make it grow, and so do members that overlap.
     """
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     if len(members) < len(archive.infolist()):
-        raise ValueError("the archive must have different names for its arrays, got one twice")
+        raise ValueError("the archive must have different names for its arrays, got the same name twice")
     total = sum(member.file_size for member in members.values())
     if total > size or any(member.compress_type != zipfile.ZIP_STORED for member in members.values()):
         raise ValueError(
-            f"the archive must hold its arrays uncompressed, in its {size} bytes, got {total} bytes of them"
+            f"the archive must hold its arrays uncompressed within its {size} bytes, got {total} bytes"
         )
     return members
 
@@ -239,12 +241,12 @@ def check_checkpoint(checkpoint):
 def generator(state):
     """Return the np.random.Generator that draws the batches, from the state of its PCG64.
 
-    Raises: ValueError if it is no such state.
+    Raises: ValueError if it is not such a state.
     """
     bits = np.random.PCG64(0)
     try:
         bits.state = state
-    except Exception as error:  # NumPy says it in many ways
+    except Exception as error:  # NumPy raises many kinds of errors
         raise ValueError(
             f"rng must be the state of a PCG64 generator, got {shapes.shown(state)}: "
             "take rng.bit_generator.state"

@@ -9,9 +9,9 @@ They take functions, so that they can be pointed at this package, at a mutant of
     causality(logits, ids).raise_unless_passed()  the same as an assertion
 
 There are three verdicts: passed, FAILED (the model has a mistake), and cannot tell, which is never a pass:
-the check has no way to judge, because rounding hides what it looks for, say, or because the function is not
-deterministic. A mistake in the call raises ValueError or TypeError. Where two runs do the same arithmetic at
-the same shapes, results are compared with ==, without a tolerance.
+the check has no way to judge, for example because rounding hides what it looks for, or because the function
+is not deterministic. A mistake in the call raises ValueError or TypeError. Where two runs do the same
+arithmetic at the same shapes, results are compared with ==, without a tolerance.
 """
 
 import functools
@@ -39,10 +39,10 @@ GRADCHECK_RTOL, AGREEMENT_RTOL = 1e-6, 1e-10
 #: How many rounding errors of a whole result may gather in one entry. More than ever seen in a right one.
 ROUNDINGS = 32
 
-#: What rounding may do to a number that a verdict rests on, relative to it: with more, the check cannot tell.
+#: How much rounding may change a number that a verdict rests on, relative to it; beyond this, CANNOT_TELL.
 RESOLVED = 1e-2
 
-#: Jumps of a result so many times larger than its rounding are not those of a float64 computation.
+#: Jumps of a result this many times larger than its rounding do not come from a float64 computation.
 COARSE = 1e4
 
 #: How often the same call is repeated to see whether a function is deterministic.
@@ -53,7 +53,7 @@ EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found. It is true only if the check passed, so one that cannot tell is not."""
+    """What a check found. It is true only if the check passed, so "cannot tell" counts as false."""
 
     verdict: str  # PASSED, FAILED or CANNOT_TELL
     message: str  # a sentence for the reader, with the place of the worst entry
@@ -72,7 +72,7 @@ class Finding:
 
     @property
     def failed(self):
-        """Whether the check found a mistake: not the opposite of passed, for there is a third verdict."""
+        """Whether the check found a mistake: not the opposite of passed, because there is a third verdict."""
         return self.verdict == FAILED
 
     def __bool__(self):
@@ -97,7 +97,7 @@ class _End(Exception):  # noqa: N818 (nothing went wrong)
 
 
 def _check(function):
-    """Return a check that may be ended from within."""
+    """Return a check that can be ended from within."""
 
     @functools.wraps(function)
     def check(*args, **kwargs):
@@ -115,15 +115,17 @@ def _require_function(name, value):
 
 
 def _as_array(name, value):
-    """Return `value` as an array, or say that it is none."""
+    """Return `value` as an array, or say that it is not one."""
     try:
         return np.asarray(value)
     except ValueError:
-        raise ValueError(f"{name} must be an array, got rows of different lengths: make them equal") from None
+        raise ValueError(
+            f"{name} must be an array, got rows of different lengths: make them equally long"
+        ) from None
 
 
 def _as_float64(name, value):
-    """Return `value` as a float64 array, or say why it is none."""
+    """Return `value` as a float64 array, or say why that is not possible."""
     array = _as_array(name, value)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}: convert them first")
@@ -166,8 +168,8 @@ def numeric_gradient(loss, x, step=STEP):
         gradient_i = (loss(x + step * e_i) - loss(x - step * e_i)) / (2 * step)
 
     CAN see: how the loss really answers to each entry, whatever a backward pass says.
-    CANNOT see: digits below about 1e-10 of the loss and its bends. It runs the loss twice for each entry, so
-    it is for small arrays, with entries between about 1e-3 and 1e3 unless you choose another step. For a
+    CANNOT see: digits below about 1e-10 of the loss and its curvature. It runs the loss twice for each entry,
+    so it is for small arrays, with entries between about 1e-3 and 1e3 unless you choose another step. For a
     verdict, with a tolerance that knows about rounding, use gradcheck.
 
     Args:
@@ -176,8 +178,8 @@ def numeric_gradient(loss, x, step=STEP):
         step: half the distance of the two losses.
 
     Returns: an array of the shape of x; NaN or infinity where a loss is so.
-    Raises: TypeError unless x and the loss are float64 and step is real; ValueError if x is empty, step is
-        not positive and finite, or so small that an entry does not move.
+    Raises: TypeError unless x and the loss are float64 and step is real; ValueError if x is empty, or if step
+        is not positive and finite, or so small that an entry does not move.
     Source: as for gradcheck.
     """
     _require_function("loss", loss)
@@ -218,18 +220,19 @@ def gradcheck(forward, backward, arrays, rng, *, entries=None, step=STEP, rtol=G
         d loss / d x_i = (loss(x + step * e_i) - loss(x - step * e_i)) / (2 * step)
 
     CAN see: any mistake in a backward pass that changes an entry by more than `rtol` of itself and by more
-    than `resolution`, what rounding can do to a difference quotient: ROUNDINGS * eps * norm(y * dy) / step,
-    about 1e-9 for a loss of 2. The upstream gradient is random because a constant one hides much: the
-    gradient of sum(softmax(x)) is zero.
+    than `resolution`, which is what rounding can do to a difference quotient:
+    ROUNDINGS * eps * norm(y * dy) / step, about 1e-9 for a loss of 2. The upstream gradient is random because
+    a constant one hides much: the gradient of sum(softmax(x)) is zero.
     CANNOT see: a wrong forward pass whose backward pass is right for it; entries it did not draw; an array
     left at zero whose gradient is smaller than `resolution`.
     CANNOT TELL: where rounding could change the largest tried entry of an array by more than RESOLVED
     (a loss of 1e10, or no tried entry that counts); where the function bends within one step, so that a
-    smaller step brings the difference quotient nearer (saturated attention, RMSNorm of a vector near zero or
-    with D = 2); where the result moves in jumps (float32 inside, a kink), or from call to call (dropout).
+    smaller step brings the difference quotient closer (saturated attention, RMSNorm of a vector near zero or
+    with D = 2); where the result moves in jumps (float32 inside, a kink) or changes from call to call
+    (dropout).
 
-    It is meant for arrays with entries between about 1e-3 and 1e3. Elsewhere choose another step, about 1e-5
-    times the size of the entries.
+    It is meant for arrays with entries between about 1e-3 and 1e3. For others choose another step, about
+    1e-5 times the size of the entries.
 
     Args:
         forward: returns (y, cache).
@@ -243,7 +246,7 @@ def gradcheck(forward, backward, arrays, rng, *, entries=None, step=STEP, rtol=G
         rtol: the largest relative error that passes.
 
     Returns: a Finding about the worst entry, with the numbers array, index, analytic, numeric,
-        relative_error, resolution, and tried, the count of entries.
+        relative_error, resolution, and tried, the number of entries tried.
     Raises: TypeError unless arrays and y are float64, or the functions return something else; ValueError if
         y is not finite.
     Source: Gilbert 1992, "Automatic differentiation and iterative processes"; Bishop 1995, "Neural Networks
@@ -276,13 +279,13 @@ def gradcheck(forward, backward, arrays, rng, *, entries=None, step=STEP, rtol=G
     if wrong:
         return Finding(FAILED, message, numbers)
     if suspects:
-        reason = "a smaller step brings the two nearer: the function bends within this one"
+        reason = "a smaller step brings the two closer: the function bends within this one"
         return Finding(CANNOT_TELL, f"{message}; {reason}", numbers)
     hidden = _hidden(tried, resolution)
     if hidden:
         reason = f"rounding, {resolution:.1e} here, hides the gradient of {', '.join(hidden)}"
         return Finding(
-            CANNOT_TELL, f"{reason}: try more entries, a larger step, or numbers nearer to one", numbers
+            CANNOT_TELL, f"{reason}: try more entries, a larger step, or numbers closer to one", numbers
         )
     return Finding(PASSED, message, numbers)
 
@@ -297,9 +300,9 @@ class _Entry(NamedTuple):
 
 
 def _bends(problem, entry, step):
-    """Tell whether a smaller step brings the quotient nearer to the gradient: a wrong one stays where it is.
+    """Tell whether a smaller step brings the quotient closer to the gradient. To a wrong one it does not.
 
-    Only steps count at which rounding alone could not close the gap.
+    Only those steps count at which rounding alone could not close the gap.
     """
     gap = abs(entry.analytic - entry.numeric)
     return any(
@@ -313,7 +316,7 @@ def _hidden(tried, resolution):
     """Return the arrays whose tried gradients rounding could hide.
 
     An array whose backward pass says zero, beside gradients of other arrays that are clear, is not hidden:
-    the quotient agrees with zero as far as can be seen. So it is for the bias of the keys.
+    the quotient agrees with zero as far as can be seen. The bias of the keys is such an array.
     """
     sizes, claims = {}, {}
     for entry in tried:
@@ -328,10 +331,10 @@ def _hidden(tried, resolution):
     ]
 
 
-#: The first step of taylor_slope and how often it is quartered, along how many directions it goes both ways.
+#: The first step of taylor_slope, how often it is quartered, and along how many directions it goes both ways.
 TAYLOR_STEP, QUARTERINGS, DIRECTIONS = 1e-2, 14, 2
 
-#: Slopes from the first on count as two, slopes up to the second as one.
+#: Slopes of at least the first count as two, slopes of at most the second as one.
 NEAR_TWO, NEAR_ONE = 1.95, 1.25
 
 
@@ -342,28 +345,29 @@ def taylor_slope(forward, backward, arrays, rng):
         remainder(h) = loss(x + h * v) - loss(x) - h * sum(gradient * v),   norm(v) = 1
 
     With the right gradient the remainder shrinks like h ** 2, with a wrong one like h: the slope of its
-    logarithm is 2 or 1. It is read between the two smallest steps at which rounding leaves the remainder
-    clear. The remainders of several directions, each of them gone both ways, are taken together as their root
-    mean square, so that one remainder that happens to change sign does no harm. A function that is straight
-    along v has no remainder but rounding, and passes.
+    logarithm is 2 or 1. It is read between the two smallest steps at which the remainder stands clear of
+    rounding. The remainders of several directions, each taken both ways, are combined as their root mean
+    square, so that one remainder that happens to change sign does no harm. A function that is linear along v
+    leaves no remainder except rounding, and passes.
 
-    CAN see: a mistake anywhere in the gradient that is not small beside the whole of it, with some thirty
-    forward passes.
+    CAN see: a mistake anywhere in the gradient that is not small beside the whole gradient, with about
+    thirty forward passes.
     Measured, each run with its own directions: right models passed in all of 5,000 runs with 808 parameters,
     2,500 with 8,136, and 40 with 802,176, with slopes between 1.999 and 2.05. With the whole gradient wrong
     by 1e-2 or by 1e-3, all of 2,000 runs with 808 parameters FAILED; by 1e-4, 995 of 1,000 did, and five
     could not tell; by 1e-5 some pass. The tests marked "more" take 10,000 seeds for each of the small models.
     CANNOT see: which entry is wrong; a mistake in a few entries that is small beside the whole gradient; a
-    gradient that vanishes beside the bends of the function, as close to a minimum; a wrong forward pass whose
-    backward pass is right for it.
-    CANNOT TELL: between the two slopes; where rounding hides the remainders, as with a loss of 1e10; as for
-    gradcheck, where the result moves in jumps or from call to call. Let gradcheck have the last word.
+    gradient that vanishes beside the curvature of the function, as it does close to a minimum; a wrong
+    forward pass whose backward pass is right for it.
+    CANNOT TELL: if the slope lies between the two; where rounding hides the remainders, as with a loss of
+    1e10; where, as for gradcheck, the result moves in jumps or changes from call to call. Let gradcheck have
+    the last word.
 
     It is meant for arrays with entries around one, or matrices of a model that has just been initialised:
     the longest step is 1e-2 in all, however many entries share it.
 
     Args, Raises: as for gradcheck.
-    Returns: a Finding with the numbers slope (infinite for a straight function), steps and remainders.
+    Returns: a Finding with the numbers slope (infinite for a linear function), steps and remainders.
     Source: Farrell et al. 2013, arXiv:1204.5577, section 5.1.
     """
     problem = _Problem(forward, backward, arrays, rng)
@@ -381,9 +385,9 @@ def taylor_slope(forward, backward, arrays, rng):
     visible = [remainder for remainder in remainders if remainder > clear]
     if len(visible) < 2:
         if visible or clear > RESOLVED * predictions[0]:
-            message = "rounding hides the remainders: try arrays and a loss with numbers nearer to one"
+            message = "rounding hides the remainders: try arrays and a loss with numbers closer to one"
             return Finding(CANNOT_TELL, message, numbers | {"slope": math.nan})
-        return Finding(PASSED, "no remainder but rounding: the function is straight here", numbers)
+        return Finding(PASSED, "no remainder except rounding: the function is linear here", numbers)
     slope = numbers["slope"] = math.log(visible[-2] / visible[-1], 4)
     shrinks = f"the remainder shrinks with slope {slope:.2f}"
     if slope >= NEAR_TWO:
@@ -427,10 +431,12 @@ class _Problem:
         y = _as_array("y", result[0])
         _require_float64("y", y)
         if self._y is not None:
-            shapes.require_shape("y", y, "of the first call", self._y.shape, "forward must keep to one shape")
+            shapes.require_shape(
+                "y", y, "of the first call", self._y.shape, "forward must always return one shape"
+            )
         if not np.isfinite(y).all():
             if self._y is not None:
-                raise _End(CANNOT_TELL, "the function is not finite close to the arrays given: move them")
+                raise _End(CANNOT_TELL, "the function is not finite close to the arrays given: choose others")
             raise ValueError(
                 "forward must return finite numbers, got NaN or infinity: check the forward pass first"
             )
@@ -445,7 +451,7 @@ class _Problem:
         self.rounding = max(self.rounding, _resolution(largest * np.linalg.norm(terms / largest)))
 
     def as_dict(self, gradients):
-        """Return what backward gave back by the names of the arrays, or end the check if it does not fit."""
+        """Return the gradients by the names of the arrays, or end the check if they do not fit."""
         if self._positional:
             if not isinstance(gradients, Sequence):
                 gradients = (gradients,)
@@ -462,13 +468,13 @@ class _Problem:
     def require_smooth(self, rng):
         """End the check unless equal arrays give equal results and near arrays near ones. Measure the noise.
 
-        Every entry goes some tiny steps, powers of two so that they are exact. The fourth difference of the
-        loss then has nothing of a smooth function in it, only jumps: sqrt(70) times their standard deviation.
+        Every entry takes a few tiny steps, powers of two so that they are exact. The fourth difference of the
+        loss then keeps nothing of a smooth function, only jumps: sqrt(70) times their standard deviation.
         """
         change = max(abs(self._change(self.arrays)) for _ in range(REPEATS))
         if change > self.rounding:
             raise _End(CANNOT_TELL, _not_deterministic(change, "the loss changes by"))
-        tiny = {  # of different lengths, for two arrays may cancel
+        tiny = {  # of different lengths, because two arrays may cancel
             key: 2.0 ** (place % 3) * _tiny_steps(array, rng)
             for place, (key, array) in enumerate(self.arrays.items())
         }
@@ -476,7 +482,7 @@ class _Problem:
         if not any(losses):
             raise _End(
                 CANNOT_TELL,
-                "steps of 1e-9 of their size in all entries do not move the result at all: "
+                "changes of all entries by 1e-9 of their size do not move the result at all: "
                 "is it computed in float32, or is it constant?",
             )
         jump = float(np.abs(np.diff(losses, n=4)).max()) / math.sqrt(70)
@@ -484,7 +490,7 @@ class _Problem:
             raise _End(
                 CANNOT_TELL,
                 f"the result moves in jumps of {jump:.1e}, too coarse for float64: "
-                "is it computed in float32, do large numbers cancel, is there a kink?",
+                "is it computed in float32, do large numbers cancel, or is there a kink?",
             )
         self.rounding = max(self.rounding, ROUNDINGS * jump)
 
@@ -511,7 +517,7 @@ class _Problem:
     def remainder(self, direction, h):
         """Return what the linear prediction leaves of the change along the direction, and the prediction."""
         moved = {key: array + h * direction[key] for key, array in self.arrays.items()}
-        # over the distance that rounding makes of h * direction
+        # over the distance that rounding leaves of h * direction
         predicted = sum(
             float(np.sum(self.gradients[key] * (moved[key] - array))) for key, array in self.arrays.items()
         )
@@ -529,7 +535,7 @@ def _tiny_steps(array, rng):
 
 
 def _not_deterministic(change, what):
-    """Return what to say of a function that answers the same call in different ways."""
+    """Return what to say about a function that answers the same call in different ways."""
     return (
         f"the function is not deterministic: {what} {change:.1e} when the same call is repeated, "
         "so switch dropout off or seed it anew in each call"
@@ -555,7 +561,7 @@ def _named(forward, arrays):
 
 
 def _argument_names(function):
-    """Return the names of the positional arguments, none for a built-in function that does not tell."""
+    """Return the names of the positional arguments, none for a built-in function that does not tell them."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
@@ -614,8 +620,8 @@ def agreement(found, expected, *, rtol=AGREEMENT_RTOL):
     below the floor of relative_error, here ROUNDINGS * eps * (the largest entry of the array) / rtol, are
     measured in units of it.
 
-    It is meant for float64 at ordinary sizes: in saturated attention or far from one, two right programs may
-    differ by more than 1e-10, so that rtol has to be chosen.
+    It is meant for float64 numbers of ordinary size: in saturated attention or far from one, two correct
+    programs may differ by more than 1e-10, and you have to choose rtol yourself.
 
     Args:
         found, expected: dicts of arrays (or numbers) with the same keys.
@@ -655,7 +661,7 @@ def leaves_arguments_alone(forward, backward, arrays, rng):
     """See that neither pass writes into what it was given, and that backward can be called twice.
 
     Arguments are compared bit for bit. The gradients of the second call may differ by rounding, as when a
-    model adds up in an order of its own each time.
+    model adds numbers in a different order each time.
 
     CAN see: an operation in place (x += y, out=x, dy *= gain) on an argument, on the cache or on the upstream
     gradient, and gradients that add up from call to call.
@@ -681,7 +687,7 @@ def leaves_arguments_alone(forward, backward, arrays, rng):
             return Finding(FAILED, f"{key} was changed by the call: make a new array instead")
         if np.abs(second[key] - first[key]).max() > _rounding(largest.dtype) * largest:
             return Finding(
-                FAILED, f"the gradient of {key} is another one when backward is called a second time"
+                FAILED, f"the gradient of {key} is different when backward is called a second time"
             )
     return Finding(PASSED, "the arrays and the upstream gradient are unchanged, and backward repeats itself")
 
@@ -693,27 +699,27 @@ def influence(function, ids, vocab_size=None):
     """Find out which tokens each position of the output depends on, by changing one token at a time.
 
     Every token is replaced by every other id in turn, in all rows at once. That takes T times (number of ids
-    minus one) calls, so choose T and the number of ids small.
+    minus one) calls, so keep T and the number of ids small.
 
     Args:
         function: takes ids (B, T), returns an array (B, T, ...), such as the logits.
         ids: integers, (B, T), with T >= 2.
-        vocab_size: V, so that all ids in [0, V) are tried; None tries those that occur in `ids`, which must
-            be at least two.
+        vocab_size: V, so that all ids in [0, V) are tried; None tries those that occur in `ids`, of which
+            there must be at least two.
 
     Returns: boolean, (B, T, T); [b, i, t] tells whether anything at position i of row b changed, be it the
-        last bit, when token t became another one.
+        last bit, when token t was replaced by another one.
     Raises: TypeError or ValueError for other ids, or if the function is not deterministic or returns another
         shape, NaN or infinity.
     """
     try:
         return _influence(function, ids, vocab_size)
     except _End as end:
-        raise ValueError(f"function must be one that can be compared, but {end}") from None
+        raise ValueError(f"function must return what can be compared, but {end}") from None
 
 
 def _influence(function, ids, vocab_size):
-    """Return what `influence` does, but end the check if the function is not deterministic."""
+    """Return what `influence` returns, but end the check if the function is not deterministic."""
     ids = _as_batch(ids)
     run = functools.partial(_output, function)
     before = _repeatable(run, ids)
@@ -732,11 +738,11 @@ def causality(function, ids, vocab_size=None):
 
     CAN see: any leak from a later token that moves a bit of the output, at every cut, for every token tried.
     CANNOT see: a leak too faint to move the last bit, such as the weight exp(-50) that filling with -50
-    instead of -inf leaves (scale the weights of the queries up, by 100, say: the scores then pass beyond -50,
-    and it shows); a leak that only a token makes which was not tried (give vocab_size); one that takes more
-    positions than `ids` has; a mask that is too strict (sensitivity does); targets that are not the next
-    tokens (targets_aligned does).
-    CANNOT TELL: if the same call gives another result, be it in the last bit.
+    instead of -inf leaves (scale up the weights of the queries, say by 100: the scores then go beyond -50,
+    and it shows); a leak that only an untried token causes (give vocab_size); one that takes more positions
+    than `ids` has; a mask that is too strict (sensitivity does); targets that are not the next tokens
+    (targets_aligned does).
+    CANNOT TELL: if the same call gives a different result the next time, even if only in the last bit.
 
     Args, Raises: as for influence.
     Returns: a Finding with the number leaks, a list of (row, position, token it should not know).
@@ -761,10 +767,10 @@ def sensitivity(function, ids, vocab_size=None):
     CAN see: a mask that forbids too much, positions that are skipped, an output that ignores its input.
     CANNOT see: whether the output moves by the right amount. In a model of several layers a token may arrive
     by a detour, so one layer is more telling.
-    CANNOT TELL: if the same call gives another result.
+    CANNOT TELL: if the same call gives a different result the next time.
 
     It is meant for weights of ordinary size. Saturated attention gives some tokens a weight of exactly zero,
-    and a right model is then deaf to them.
+    and a correct model is then deaf to them.
 
     Args, Raises: as for influence.
     Returns: a Finding with the number deaf, a list of (row, position, token it does not notice).
@@ -787,7 +793,7 @@ def batch_independence(function, ids, vocab_size=None):
     CAN see: statistics over the batch, an axis taken for another, a reshape that crosses rows.
     CANNOT see: what depends on the number of rows alone, such as a division by B. The shapes stay equal here,
     for at other shapes even a right model may round differently.
-    CANNOT TELL: if the same call gives another result.
+    CANNOT TELL: if the same call gives a different result the next time.
 
     Args, Raises: as for influence, and ValueError for a batch of one row.
     Returns: a Finding with the number mixed, a list of rows that noticed the others.
@@ -820,11 +826,12 @@ def order_matters(function, ids):
     CAN see: in one layer, that the rotations are missing or have no effect.
     CANNOT see: whether the positions are right. And in two layers or more it sees nothing missing, for then
     the causal mask alone tells the order: check one layer.
-    CANNOT TELL: if the change is small enough to be rounding and too large, or the precision too low, to be
-    nothing but rounding: a float32 model that starts with small weights. Run it in float64. Or if the same
-    call gives another result.
+    CANNOT TELL: if the change may be rounding, but is too large, or the precision too low, to be sure of it,
+    as in a float32 model that starts with small weights (run it in float64); or if the same call gives a
+    different result the next time.
 
-    It is meant for weights of ordinary size: below about 1e-4, what order does to a float64 result is lost.
+    It is meant for weights of ordinary size: below about 1e-4, the effect of order on a float64 result is
+    lost in rounding.
 
     Args: function and ids as for influence, and in some row the tokens before the last are not all equal.
     Returns: a Finding with the number change, that of the last output relative to its largest entry.
@@ -844,7 +851,7 @@ def order_matters(function, ids):
     message = {
         PASSED: "the last output moves when the earlier tokens change places",
         FAILED: "the last output stays as it was when the earlier tokens change places: order has no effect",
-        CANNOT_TELL: f"when the earlier tokens change places the last output moves by {change:.1e} of its "
+        CANNOT_TELL: f"when the earlier tokens change places, the last output moves by {change:.1e} of its "
         f"largest entry, which may be rounding in {before.dtype}: try float64, or larger weights",
     }[verdict]
     return Finding(verdict, message, {"change": change})
@@ -860,14 +867,14 @@ def shift_invariance(function, T, *, shift=3):
     CAN see: queries and keys rotated differently, or only one of them; rotated values.
     CANNOT see: wrong frequencies, a wrong direction, the wrong pairs, or positions that start elsewhere, as
     long as it is the same for queries and keys; positions that only one of several layers looks at.
-    CANNOT TELL: if what distances do is not well above rounding, as in a float32 model that starts with small
-    weights, or if the same call gives another result.
+    CANNOT TELL: if the effect of distances is not well above rounding, as in a float32 model that starts with
+    small weights, or if the same call gives a different result the next time.
 
     Args:
         function: takes positions (T,), returns an array: the logits of a model, or the scores
             rope(q, positions) @ rope(k, positions).swapaxes(-1, -2).
         T: how many positions, at least 2.
-        shift: a real number, not zero; small, for what rounding does to an angle grows with it.
+        shift: a real number, not zero; keep it small, because the rounding of an angle grows with it.
 
     Returns: a Finding with the numbers shifted and stretched, the changes relative to the largest entry.
     Raises: TypeError or ValueError for another T or shift, or if the function returns NaN or infinity.
@@ -899,7 +906,7 @@ def shift_invariance(function, T, *, shift=3):
         PASSED: f"positions shifted by {shift} change nothing, twice the distances do",
         FAILED: "twice the distances give the same result: positions have no effect",
         CANNOT_TELL: f"twice the distances change the result by {changes['stretched']:.1e} of its largest "
-        f"entry, too little beside rounding in {before.dtype}: try float64, or larger weights",
+        f"entry, too little to stand out from rounding in {before.dtype}: try float64, or larger weights",
     }[verdict]
     return Finding(verdict, message, changes)
 
@@ -917,7 +924,7 @@ def _as_batch(ids):
 
 
 def _other_ids(ids, vocab_size):
-    """Return arrays of the shape of ids that differ from it everywhere, and together hold every other id."""
+    """Return arrays of the shape of ids that differ from ids everywhere and together hold every other id."""
     if vocab_size is None:
         known, places = np.unique(ids, return_inverse=True)
         if len(known) < 2:
@@ -963,7 +970,7 @@ def _finite(output):
         )
     if output.size == 0 or not np.isfinite(output).all():
         raise ValueError(
-            "the function must return finite numbers, got NaN or infinity or none: nothing can be compared"
+            "the function must return finite numbers, got NaN, infinity or none: nothing can be compared"
         )
     return output
 
@@ -1024,11 +1031,11 @@ def every_parameter_learns(loss_and_grads, params):
     shape or dtype, or is zero everywhere or not finite.
     CANNOT see: whether a gradient is right, so a pass is no comfort. It asks array by array, not entry by
     entry: the embedding of a letter that does not occur has a gradient of exactly zero, and rightly so.
-    CANNOT TELL: if a gradient is no larger than what rounding leaves of the largest one where zero is right.
+    CANNOT TELL: if a gradient is so small beside the largest one that it may be zero, except for rounding.
     The known case is a bias of the keys: it adds the same number to all scores of a query, softmax cancels
-    that, and about 1e-18 remains. For a model with such biases this is all that a right one can get.
+    it, and about 1e-18 remains. A correct model with such biases can get no better verdict.
 
-    It is meant for a batch with T > 1, as with one position queries and keys rightly get nothing.
+    It is meant for a batch with T > 1, because with one position queries and keys rightly get no gradient.
 
     Args:
         loss_and_grads: takes params, returns (loss, grads).
@@ -1060,8 +1067,8 @@ def every_parameter_learns(loss_and_grads, params):
     if negligible:
         size = max(sizes[key] for key in negligible)
         message = (
-            f"the gradient of {', '.join(negligible)} is {size:.1e} beside {largest:.1e}: rounding of zero, "
-            "as it is right for a bias of the keys, or else something cuts it off"
+            f"the gradient of {', '.join(negligible)} is {size:.1e} beside {largest:.1e}: either zero "
+            "except for rounding, which is right for a bias of the keys, or something cuts it off"
         )
         return Finding(CANNOT_TELL, message, numbers)
     return Finding(PASSED, f"all {len(params)} arrays receive a gradient", numbers)

@@ -29,8 +29,8 @@ def encode(text, vocabulary):
 
     Returns: ids, integers in [0, V), (N,).
     Raises: ValueError for a character that is not in the vocabulary, with its position; for an empty text;
-        for a vocabulary that holds something twice, or anything but single characters; TypeError for another
-        kind of text or vocabulary.
+        for a vocabulary that holds something twice, or anything but single characters; TypeError if the
+        text or the vocabulary is of another kind.
     """
     _require_text(text)
     require_vocabulary(vocabulary)
@@ -49,7 +49,7 @@ def decode(ids, vocabulary):
     """Turn ids, (N,), into a text: the inverse of encode.
 
     Raises: TypeError unless the ids are integers; ValueError if one is not in [0, V), or ids are not (N,);
-        either for the vocabulary, as in encode.
+        one of the two if encode would refuse the vocabulary.
     """
     require_vocabulary(vocabulary)
     ids = shapes.as_ids("ids", ids, len(vocabulary))
@@ -162,7 +162,7 @@ def _require_text(text):
 def require_vocabulary(vocabulary, V=None):
     """Raise unless `vocabulary` is a sequence of distinct characters, V of them unless V is None.
 
-    Raises: TypeError for anything without an order, such as a set: the ids would be others in the next run.
+    Raises: TypeError for anything without an order, such as a set: its ids would change from run to run.
     """
     if not isinstance(vocabulary, Sequence):
         raise TypeError(

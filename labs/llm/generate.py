@@ -22,7 +22,7 @@ from labs.llm.model import (
 )
 from labs.llm.ops import embedding, linear, rms_norm, softmax
 
-#: The share of top_p that may be missing where it is reached: rounding in float32, with room for long sums.
+#: The share of top_p that may be missing when it is reached: rounding in float32, with room for long sums.
 TOP_P_ROUNDING = 1e-6
 
 #: How far the probabilities of a row may be from adding up to one.
@@ -117,11 +117,11 @@ def token_probabilities(logits, *, temperature=1.0, top_k=None, top_p=None):
 
         p = softmax(logits / temperature)
         top_k: keep the k most probable tokens
-        top_p: of these, scaled to one, keep the fewest that together reach top_p, up to a millionth of it
+        top_p: of these, scaled to one, keep the fewest that together reach top_p, to within a millionth of it
         and scale what was kept to one
 
-    Of equally probable tokens the one with the smaller id comes first. The millionth is for rounding, which
-    in float32 reaches the seventh digit: four of five equal tokens do reach 0.8.
+    Of equally probable tokens the one with the smaller id comes first. The millionth allows for rounding,
+    which in float32 reaches the seventh digit: four of five equal tokens do reach 0.8.
 
     Args:
         logits: (..., V).
@@ -136,7 +136,7 @@ def token_probabilities(logits, *, temperature=1.0, top_k=None, top_p=None):
     """
     logits = shapes.as_floats("logits", logits).astype(np.float64)
     if logits.ndim == 0 or logits.size == 0:
-        raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one for each token")
+        raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one logit for each token")
     temperature, top_k, top_p = _as_sampling(temperature, top_k, top_p)
     p = softmax(_tempered(logits, temperature))
     order = np.argsort(-p, axis=-1, kind="stable")
@@ -161,7 +161,7 @@ def _tempered(logits, temperature):
 
 
 def _as_sampling(temperature, top_k, top_p):
-    """Return the three options as numbers of Python, or None; raise unless each is in its range."""
+    """Return the three options as Python numbers, or None; raise unless each is in its range."""
     temperature = shapes.require_number("temperature", temperature)
     if temperature != 0:
         shapes.require_positive("temperature", temperature)
@@ -184,8 +184,8 @@ def sample(p, rng):
         rng: the np.random.Generator to draw u from. One call takes one number for each row.
 
     Returns: ids, (...). A token of probability zero is never drawn.
-    Raises: ValueError if a row holds something negative or NaN, or does not add up to one (up to 1e-4), as
-        logits do not; TypeError unless p is floating-point, or without a generator.
+    Raises: ValueError if a row holds a negative number or NaN, or does not add up to one (to within 1e-4), as
+        logits do not; TypeError if p is not floating-point, or rng is not a generator.
     """
     p = shapes.as_floats("p", p)
     shapes.require_rng("rng", rng)
@@ -227,7 +227,7 @@ def generate(params, prompt, config, count, rng, *, context, temperature=1.0, to
 
     Returns: the new ids, (B, count).
     Raises: ValueError or TypeError, before anything is computed, if params or prompt do not fit the config, a
-        number is out of range, or rng is no generator.
+        number is out of range, or rng is not a generator.
     """
     check_params(params, config)
     prompt = shapes.as_array("prompt", prompt)

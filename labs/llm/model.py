@@ -83,7 +83,7 @@ def rope(x, positions=None, *, base=10000.0, inverse=False):
 
     Returns: an array of the shape and dtype of x. The angles are computed in float64, in radians.
     Raises: ValueError for an odd dh, positions that are not T finite numbers, a base that is not positive and
-        finite; TypeError if x is not floating point, positions or base are not real, or inverse is no bool.
+        finite; TypeError if x is not floating point, positions or base not real, or inverse not a bool.
     Source: Su et al. 2021 (RoFormer), arXiv:2104.09864, equation 34; r counts from zero here.
     """
     x = shapes.as_floats("x", x)
@@ -126,12 +126,12 @@ def causal_mask(t_query, t_key=None):
 
 
 def padding_mask(keep):
-    """Let nobody read the tokens that only fill up a row: what is real, (B, T), as a mask.
+    """Make a padding mask, so that no query reads the tokens that only fill up a row.
 
         mask[b, 0, 0, j] is True (may be read)  <=>  keep[b, j]
 
-    With the causal mask: causal_mask(T) & padding_mask(keep), (B, 1, T, T). Never pass keep itself as a mask:
-    two axes of a mask always mean (Tq, Tk), and where B = T nothing would tell the difference.
+    Combined with the causal mask: causal_mask(T) & padding_mask(keep), (B, 1, T, T). Never pass keep itself
+    as a mask: two axes of a mask always mean (Tq, Tk), and if B = T nothing could tell the difference.
 
     Args:
         keep: boolean, (B, T), True where a token is real.
@@ -164,7 +164,7 @@ def attention(q, k, v, mask):
         q: queries, (B, H, Tq, dh).
         k, v: keys and values, (B, H, Tk, dh).
         mask: boolean, True = may read, (Tq, Tk) or (B, H, Tq, Tk), where an axis of size 1 serves for all.
-            Two axes always mean (Tq, Tk), also where B = Tq: padding_mask makes a mask of (B, T).
+            Two axes always mean (Tq, Tk), even if B = Tq: padding_mask turns (B, T) into a mask.
 
     Returns: o (B, H, Tq, dh) and the AttentionCache.
     Raises: ValueError if shapes disagree or a query may read nothing; TypeError for another kind of numbers.

@@ -123,8 +123,8 @@ def rms_norm(x, gain, *, eps=1e-5):
         eps: added to the mean square, so in units of x squared.
 
     Returns: y (..., D) and the RMSNormCache.
-    Raises: ValueError if gain is not (D,), eps not positive, or the square of x not finite (in float32, from
-        1.8e19 on); TypeError unless x and gain are floating-point.
+    Raises: ValueError if gain is not (D,), eps is not positive, or the square of x is not finite (in float32,
+        from 1.8e19 on); TypeError unless x and gain are floating-point.
     Source: Zhang & Sennrich 2019, arXiv:1910.07467, equation 4; eps guards against division by zero.
     """
     x, gain = as_floats("x", x), as_floats("gain", gain)
@@ -136,7 +136,7 @@ def rms_norm(x, gain, *, eps=1e-5):
     if not np.isfinite(mean_square).all():  # the result would be zeros, as if nothing were wrong
         raise ValueError(
             f"x must be finite, and small enough for its square to be finite in {x.dtype}, got "
-            "NaN, infinity or a larger number: if this is in training, it diverged before this step"
+            "NaN, infinity or a larger number: if this happens in training, it diverged before this step"
         )
     inv_rms = 1 / np.sqrt(mean_square + eps)
     return gain * (x * inv_rms), RMSNormCache(x, gain, inv_rms)
@@ -263,7 +263,7 @@ def cross_entropy(logits, targets):
     """
     logits = as_floats("logits", logits)
     if logits.ndim == 0 or logits.shape[-1] == 0:
-        raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one for each token")
+        raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one logit for each token")
     log_p = _minus_max(logits, axis=-1)
     V = log_p.shape[-1]
     targets = as_ids("targets", targets, V)

@@ -161,7 +161,7 @@ def warmup_cosine(step, *, peak, floor, warmup_steps, total_steps):
         step: counted from zero; the first learning rate is not zero.
         peak, floor: the largest learning rate, and the one it falls to; 0 <= floor <= peak.
         warmup_steps: the length of the climb, 0 or more, less than total_steps.
-        total_steps: how many steps there are. The last of them is taken at the floor.
+        total_steps: how many steps there are. The last one is taken at the floor.
 
     Returns: a float.
     Raises: ValueError or TypeError for anything else.
@@ -202,7 +202,7 @@ def _entry(name, key):
 
 
 def _require_like(name, arrays, params):
-    """Raise unless `arrays` has the keys of params, and arrays of their shapes and dtypes."""
+    """Raise unless `arrays` has the keys of params, with arrays of the same shapes and dtypes."""
     shapes.require_dict(name, arrays)
     if arrays.keys() != params.keys():
         missing = [key for key in params if key not in arrays]

@@ -1,9 +1,9 @@
 """What the public functions refuse, and the words they refuse it with.
 
 NumPy wraps negative indices, stretches axes of size one and promotes dtypes without a word. A wrong array
-then gives a wrong number instead of an error, so every public function of this package asks here first.
+then gives a wrong number instead of an error, so every public function of this package checks here first.
 
-Settings come back as numbers of Python: a np.float64 would make float64 of every float32 array that it meets,
+Settings come back as Python numbers: a np.float64 would turn every float32 array that it meets into float64,
 and a np.int64 wraps around where an int does not.
 """
 
@@ -26,7 +26,7 @@ _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 60
 
 
 def shown(value):
-    """Return what a message shows of a value: its repr, on one line and cut to at most 120 characters."""
+    """Return a value as messages show it: its repr, on one line and cut to at most 120 characters."""
     try:
         text = " ".join(_BRIEF.repr(value).split())
     except Exception:  # a repr that fails, like that of an int with more digits than Python prints
@@ -47,8 +47,8 @@ def is_plain(value):
 def as_array(name, value):
     """Return `value` as an array (an array is passed on, not copied).
 
-    Raises: TypeError unless it is an array or a scalar of NumPy, or a float: a list has no dtype yet, and of
-        a masked array the mask would be lost.
+    Raises: TypeError unless it is a NumPy array or scalar, or a float: a list has no dtype yet, and a masked
+        array would lose its mask.
     """
     if type(value) is np.ndarray:
         return value
@@ -59,7 +59,7 @@ def as_array(name, value):
         )
     if not isinstance(value, (np.ndarray, np.generic, float)):
         raise TypeError(
-            f"{name} must be a NumPy array, got {type(value).__name__}: make it one, for example by np.array"
+            f"{name} must be a NumPy array, got {type(value).__name__}: make it one, say with np.array"
         )
     return np.asarray(value)
 
@@ -67,8 +67,7 @@ def as_array(name, value):
 def as_floats(name, value):
     """Return `value` as an array of float32 or float64 (an array is passed on, not copied).
 
-    Raises: TypeError for other numbers, such as integers, float16, or floats in the byte order of another
-        machine.
+    Raises: TypeError for other numbers, such as integers, float16, or floats in foreign byte order.
     """
     array = as_array(name, value)
     if array.dtype not in FLOATS:
@@ -80,7 +79,7 @@ def as_floats(name, value):
 
 
 def dtype_name(array):
-    """Return what a message calls an array's dtype, in few characters whatever it is."""
+    """Return the name of an array's dtype for a message, short whatever the dtype is."""
     name = array.dtype.name
     return name if array.dtype.isnative or array.dtype.names else f"{name} in foreign byte order"
 
@@ -153,8 +152,8 @@ def require_axis(name, axis, array):
 def as_positions(positions, T):
     """Return `positions`, an array or a list of T numbers, as float64 (T,), counted from zero if None.
 
-    Raises: TypeError unless they are real numbers of a dtype that tells neighbours apart, which float16 does
-        not do beyond 2048; ValueError if not (T,), not finite, or beyond 2 ** 53, where float64 does not.
+    Raises: TypeError unless they are real numbers of a dtype that tells neighbours apart, which float16
+        cannot do beyond 2048; ValueError if not (T,), not finite, or beyond 2 ** 53, where float64 cannot.
     """
     if positions is None:
         return np.arange(T, dtype=np.float64)
@@ -169,7 +168,7 @@ def as_positions(positions, T):
     array = as_array("positions", positions)
     if array.dtype.kind not in "iu" and array.dtype not in FLOATS:
         raise TypeError(
-            "positions must be real numbers, integers, float32 or float64, "
+            "positions must be real numbers (integers, float32 or float64), "
             f"got dtype {dtype_name(array)}: pass None for 0 to T-1"
         )
     require_shape("positions", array, "(T,)", (T,), "give one position for each vector")
@@ -187,8 +186,8 @@ def as_booleans(name, value, meaning):
     array = as_array(name, value)
     if array.dtype != bool:
         raise TypeError(
-            f"{name} must be boolean ({meaning}), got dtype {dtype_name(array)}: compare to make it so, for "
-            f"example {name} == 1, or {name} == 0 if it was to be added to the scores"
+            f"{name} must be boolean ({meaning}), got dtype {dtype_name(array)}: make it so by comparing, "
+            f"for example {name} == 1, or {name} == 0 if it was meant to be added to the scores"
         )
     return array
 
@@ -207,7 +206,7 @@ def as_mask(mask, shape):
         raise ValueError(
             f"mask must have shape (Tq, Tk) = {shape[2:]} or (B, H, Tq, Tk) = {shape}, any axis of which "
             f"may be 1, got {array.shape}: per text mask[:, None], per head mask[None]; two axes always mean "
-            "(Tq, Tk), so use padding_mask(keep) for one that says which tokens are real, (B, T)"
+            "(Tq, Tk), so use padding_mask(keep) if yours says which tokens are real, (B, T)"
         )
     readable = array.any(axis=-1)
     if not readable.all():
@@ -231,7 +230,7 @@ def require_size(name, value, least=1):
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(number)}: it counts something")
     if number > sys.maxsize:
-        raise ValueError(f"{name} must be at most {sys.maxsize}, got {shown(number)}: no array is as large")
+        raise ValueError(f"{name} must be at most {sys.maxsize}, got {shown(number)}: no array is that large")
     return number
 
 
@@ -248,7 +247,7 @@ def require_int(name, value):
 
 
 def require_number(name, value):
-    """Return `value` as a float, infinite if no float is as large; raise TypeError unless it is real."""
+    """Return `value` as a float, infinite if no float is that large; raise TypeError unless it is real."""
     if type(value) is float:
         return value
     value = _as_scalar(value)
@@ -278,8 +277,8 @@ def require_eps(name, value):
     number = require_positive(name, value)
     if not _SMALLEST <= number <= _LARGEST:
         raise ValueError(
-            f"{name} must be a number that float32 holds too, from {_SMALLEST:.2g} to {_LARGEST:.2g}, "
-            f"got {number}: there it would be zero or infinite"
+            f"{name} must be a number that float32 can hold too, from {_SMALLEST:.2g} to {_LARGEST:.2g}, "
+            f"got {number}: in float32 it would be zero or infinite"
         )
     return number
 
@@ -303,7 +302,7 @@ def require_float_type(name, dtype):
     """Return `dtype` as a np.dtype; raise TypeError unless it is one of FLOATS."""
     try:
         found = np.dtype(object if dtype is None else dtype)  # np.dtype(None) is float64
-    except Exception:  # what NumPy takes for no dtype at all
+    except Exception:  # whatever NumPy does not take for a dtype
         found = np.dtype(object)
     if found not in FLOATS:
         raise TypeError(f"{name} must be np.float64 or np.float32, got {shown(dtype)}")
@@ -324,7 +323,7 @@ def require_cache(cache, kind, operation):
     if not isinstance(cache, kind):
         raise TypeError(
             f"cache must be the {kind.__name__} that {operation} returned, got {type(cache).__name__}: "
-            "run the forward pass first, and keep what it returns beside the result"
+            "run the forward pass first, and keep what it returns besides the result"
         )
 
 
@@ -344,9 +343,9 @@ def require_rng(name, value):
 
 
 def as_rng(name, value):
-    """Return the generator of a seed, an int of at least 0; a np.random.Generator is passed on.
+    """Return the generator for a seed, an int of at least 0; a np.random.Generator is passed on.
 
-    Raises: TypeError or ValueError for anything else: None would draw other numbers each time.
+    Raises: TypeError or ValueError for anything else: None would draw different numbers each time.
     """
     if isinstance(value, np.random.Generator):
         return value

@@ -69,8 +69,8 @@ def start(config, vocabulary, seed, dtype=np.float32):
         seed: an int of at least 0. It decides the first parameters and every batch.
         dtype: np.float32 or np.float64, of everything that is computed.
 
-    Raises: ValueError or TypeError if vocabulary and config disagree on V, the vocabulary is none, or as
-        init_params does.
+    Raises: ValueError or TypeError if vocabulary and config disagree on V, if the vocabulary is not valid, or
+        as init_params does.
     """
     require_config(config)
     data.require_vocabulary(vocabulary, config.vocab_size)
@@ -97,9 +97,9 @@ def train(checkpoint, corpus, settings, *, path=None):
         path: where to save checkpoints, whole or not at all; None saves none.
 
     Returns: an iterator of Progress; empty if settings.steps are done already.
-    Raises: at once, ValueError or TypeError if corpus, checkpoint and settings do not fit together, OSError
-        if nothing can be saved at `path`; and later ValueError if the training diverges, before the step that
-        would spoil the parameters.
+    Raises: at once, ValueError or TypeError if corpus, checkpoint and settings do not fit together, and
+        OSError if nothing can be saved at `path`; later, ValueError if the training diverges, before the step
+        that would spoil the parameters.
     """
     _require_arguments(checkpoint, settings)
     check_checkpoint(checkpoint)

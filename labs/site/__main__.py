@@ -17,7 +17,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for name, says in (("serve", "serve the built site on this machine"), ("book", "build, then serve")):
         command = commands.add_parser(name, help=says)
         command.add_argument(
-            "--port", type=port, default=8000, help="another one is taken if it is busy (8000)"
+            "--port", type=port, default=8000, help="the port (8000); if it is busy, another one is used"
         )
     command = commands.add_parser("refresh", help="run notebooks and store their outputs")
     command.add_argument("notebooks", nargs="*", type=Path, help="the notebooks (all of book/)")
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(
             f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}. "
-            "Check its permissions and the space left on the disk, and run it again.",
+            "Check its permissions and the space left on the disk, then run the command again.",
             file=sys.stderr,
         )
         return 1

@@ -31,10 +31,10 @@ CODE = ("labs", "constraints.txt")
 #: What every written page depends on, besides its text.
 ASSETS = ("book/assets", "_config.yml", "_toc.yml")
 
-#: The outputs of notebooks, in Jupyter Book's own cache.
+#: The outputs of the notebooks, in Jupyter Book's own cache.
 CACHE = "_build/.jupyter_cache"
 
-#: Jupyter Book's command.  It ends with a traceback of its own after Sphinx has said what the trouble is.
+#: Jupyter Book's command, without the traceback that it adds after Sphinx has said what is wrong.
 JUPYTER_BOOK = """
 import sys
 from jupyter_book.cli.main import main
@@ -107,9 +107,10 @@ def toc_of(text: str) -> SiteMap:
 
 
 def execute(paths: Iterable[Path], root: Path) -> dict[Path, str]:
-    """Run those of these notebooks whose outputs are not in the cache yet, and put them there.
+    """Run the notebooks whose outputs are not in the cache yet, and store the outputs there.
 
-    Jupyter Book would run them too, but names none: a broken file or kernel is a traceback of its own code.
+    Jupyter Book would run them too, but without naming the notebook: for a broken file or kernel it only
+    shows a traceback of its own code.
 
     Returns: what went wrong, by notebook; the others are run all the same.
     """
@@ -130,15 +131,15 @@ def execute(paths: Iterable[Path], root: Path) -> dict[Path, str]:
 
 
 def open_cache(folder: Path) -> JupyterCacheBase:
-    """The cache in this folder, emptied if anything in it is damaged."""
+    """The cache in this folder, cleared if anything in it is damaged."""
     cache = get_cache(folder)
     try:
         for record in cache.list_cache_records():
             cache.get_cache_bundle(record.pk)
-    except Exception as error:  # a damaged database or notebook can provoke any
+    except Exception as error:  # a damaged database or notebook can raise any
         reason = str(error).split("\n")[0]
         print(
-            f"The outputs kept in {folder} are damaged ({reason}): every notebook is run again.", flush=True
+            f"The outputs kept in {folder} are damaged ({reason}): every notebook will run again.", flush=True
         )
         cache.db.dispose()
         cache.clear_cache()
@@ -155,7 +156,7 @@ def _is_cached(notebook, cache: JupyterCacheBase) -> bool:
 
 
 def _run_into_cache(notebook, path: Path, cache: JupyterCacheBase) -> None:
-    """Run a notebook and keep its outputs, if none of them is on stderr."""
+    """Run a notebook and store its outputs in the cache, unless any of them is on stderr."""
     notebook_file.run(notebook, path, store_widget_state=True)
     if complaints := notebook_file.stderr(notebook):
         raise BuildError("\n".join(f"{path}: {complaint}" for complaint in complaints))
@@ -163,7 +164,7 @@ def _run_into_cache(notebook, path: Path, cache: JupyterCacheBase) -> None:
         cache.cache_notebook_bundle(CacheBundleIn(notebook, str(path)), check_validity=False, overwrite=True)
     except (RuntimeError, SQLAlchemyError) as error:
         reason = error.__cause__ or error
-        raise BuildError(f"the outputs of {path} cannot be kept in {cache.path}: {reason}") from error
+        raise BuildError(f"the outputs of {path} cannot be stored in {cache.path}: {reason}") from error
 
 
 def _run_jupyter_book(arguments: list[str], folder: Path) -> bool:

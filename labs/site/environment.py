@@ -8,7 +8,7 @@ from pathlib import Path
 #: The top of the repository; labs is installed from there.
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Asks as a kernel does: without the working directory, which Python puts first on its path.
+#: Asks as a kernel would: without the working directory, which Python otherwise puts first on its path.
 WHERE_LABS_IS = (sys.executable, "-P", "-c", "import labs; print(labs.__path__[0])")
 
 
@@ -26,16 +26,16 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise SiteError(
             f"{path} is damaged: expected UTF-8 text, got something else from byte {error.start} on. "
-            "Save it as UTF-8, or take it back with `git restore`"
+            "Save it as UTF-8, or restore it with `git restore`"
         ) from error
 
 
 def require_own_code(root: Path = ROOT) -> None:
     """Refuse an environment that imports `labs` from elsewhere: notebooks would show that code's numbers.
 
-    It happens to a folder that was copied or moved together with its `.venv`.
+    This happens to a folder that was copied or moved together with its `.venv`.
 
-    Raises: SiteError, which names both folders and the command that mends it.
+    Raises: SiteError, which names both folders and the command that fixes it.
     """
     found = subprocess.run(WHERE_LABS_IS, capture_output=True, text=True).stdout.strip()
     if found and Path(found).resolve() == (root / "labs").resolve():
@@ -48,7 +48,7 @@ def require_own_code(root: Path = ROOT) -> None:
 
 
 def leave_home_alone(folder: Path = ROOT / "_build/home") -> None:
-    """Let matplotlib and IPython use this folder, here and in every process started from here.
+    """Make matplotlib and IPython use this folder, here and in every process started from here.
 
     Both complain on stderr if they cannot write to the home directory, and the personal settings that they
     find there would change what a notebook shows.
@@ -58,5 +58,5 @@ def leave_home_alone(folder: Path = ROOT / "_build/home") -> None:
         path.mkdir(parents=True, exist_ok=True)
         os.environ[name] = str(path)
     if not any(folders["MPLCONFIGDIR"].glob("fontlist*")):
-        # a notebook that has to look for fonts says so on stderr if it takes long
+        # if a notebook has to look for fonts and that takes long, matplotlib says so on stderr
         subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], stderr=subprocess.DEVNULL)

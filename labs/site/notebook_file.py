@@ -1,7 +1,7 @@
 """A notebook as a file: how it is read and run, and what it may hold when it is stored.
 
 A stored notebook has what is listed here and nothing else, so it holds no trace of a person, a machine or a
-moment.
+moment in time.
 """
 
 import atexit
@@ -28,11 +28,11 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 
-#: The only metadata that a stored cell may have; of "jupyter" only JUPYTER, and only where it is true.
+#: The only metadata that a stored cell may have; under "jupyter" only the keys of JUPYTER, and only if true.
 CELL_METADATA = ("tags", "mystnb", "jupyter")
 JUPYTER = ("source_hidden", "outputs_hidden")
 
-#: What a stored output has, by its type; of "metadata" nothing.
+#: The fields of a stored output, by its type; its "metadata" is empty.
 OUTPUTS = {
     "stream": ("name", "text"),
     "display_data": ("data", "metadata"),
@@ -40,7 +40,7 @@ OUTPUTS = {
     "error": ("ename", "evalue", "traceback"),
 }
 
-#: Names a live object of a kernel that is gone; a reader without a kernel sees the text beside it.
+#: Refers to an object in a kernel that is gone; a reader without a kernel sees the text beside it.
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 #: Seconds that one cell may take.
@@ -58,21 +58,23 @@ def read(path: Path):
     if marks := re.search(r"^<{7} ", text, re.MULTILINE):
         line = text.count("\n", 0, marks.start()) + 1
         raise SiteError(
-            f"{path} has an unresolved merge conflict in line {line}: take one side with "
+            f"{path} has an unresolved merge conflict on line {line}: take one side with "
             f"`git checkout --ours` or `--theirs`, then refresh the notebook"
         )
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise SiteError(
-            f"{path} is damaged or no notebook at all ({error}): mend it, or take it back with `git restore`"
+            f"{path} is damaged or not a notebook at all ({error}): repair it, or use `git restore`"
         ) from error
     if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
-        raise SiteError(f"{path} is not a notebook: expected a list of cells in an object, got {text[:40]!r}")
+        raise SiteError(
+            f"{path} is not a notebook: expected an object with a list of cells, got {text[:40]!r}"
+        )
     version = (found.get("nbformat"), found.get("nbformat_minor"))
     if version not in [(4, minor) for minor in range(6)]:
         raise SiteError(
-            f"{path} has notebook format {version[0]}.{version[1]}, and the book needs 4.5: "
+            f"{path} has notebook format {version[0]}.{version[1]}, but the book needs 4.5: "
             "open it in JupyterLab (`make lab`) and save it"
         )
     try:
@@ -89,7 +91,7 @@ def run(notebook, path: Path, *, store_widget_state: bool = False) -> None:
 
     Args:
         notebook: as `read` returns it; it gets the outputs, and an id for each cell.
-        path: of its file.
+        path: the path of its file.
         store_widget_state: whether the notebook's metadata gets the state of its widgets, as a page needs it.
 
     Raises: SiteError, which names the file, the cell and what happened.
@@ -113,23 +115,23 @@ def run(notebook, path: Path, *, store_widget_state: bool = False) -> None:
         client.execute(stderr=subprocess.DEVNULL)  # of the kernel itself; that of a cell is an output
     except Exception as error:
         if vars(client).get("_async_cleanup_kernel_future"):
-            # nbclient catches Ctrl-C, ends the kernel and fails in one of many ways
+            # nbclient catches Ctrl-C, shuts down the kernel and then fails in one of many ways
             raise KeyboardInterrupt from error
-        if client.km is None:  # what nbclient means to do when this process ends would be a traceback
+        if client.km is None:  # otherwise nbclient's clean-up would end this process with a traceback
             atexit.unregister(client._cleanup_kernel)
         place = f"{path}: {places(notebook)[started[-1]]}" if started else str(path)
         raise SiteError(f"{place} {_what_happened(error)}") from error
 
 
 def _what_happened(error: Exception) -> str:
-    """The end of a sentence that begins with the name of a cell."""
+    """The end of a sentence that begins by naming a cell."""
     match error:
         case CellExecutionError():
             return f"failed:\n{without_colours(str(error)).strip()}"
         case CellTimeoutError():
-            return f"did not end within {TIMEOUT} seconds"
+            return f"did not finish within {TIMEOUT} seconds"
         case DeadKernelError():
-            return "ended its kernel: either it stopped the process, or the machine ran out of memory"
+            return "killed its kernel: either it ended the process, or the machine ran out of memory"
         case NoSuchKernel() | RuntimeError():
             return f"cannot be run, because no kernel starts ({error}): try `python -m ipykernel_launcher`"
     return f"cannot be run: {error!r}"
@@ -170,7 +172,7 @@ def stored_cell(cell, name: str) -> dict:
         stored["execution_count"] = cell.get("execution_count")
         stored["outputs"] = [stored_output(output) for output in cell["outputs"]]
     elif cell.get("attachments"):
-        stored["attachments"] = cell["attachments"]  # somebody's picture: `problems` names it
+        stored["attachments"] = cell["attachments"]  # somebody's picture: `problems` reports it
     return copy.deepcopy(stored)
 
 
@@ -184,9 +186,9 @@ def stored_output(output) -> dict:
 
 
 def cell_names(cells) -> list[str]:
-    """The id of each cell: its own if it has one, else one made from what is in it.
+    """The id of each cell: its own if it has one, otherwise one made from its contents.
 
-    So everybody who stores the same notebook gives its cells the same ids.
+    So everyone who stores the same notebook gives its cells the same ids.
     """
     names = [cell.get("id") for cell in cells]
     for i, name in enumerate(names):
@@ -217,7 +219,9 @@ def problems(notebook) -> list[str]:
     ]
     found += stderr(stored)
     for place, cell in zip(places(stored), stored.cells, strict=True):
-        found += [f"{place}: expected pictures as files, got {name}" for name in cell.get("attachments", {})]
+        found += [
+            f"{place}: expected pictures to be files, got {name}" for name in cell.get("attachments", {})
+        ]
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 found.append(f"{place}: expected no error, got {output.ename}: {output.evalue}")
@@ -231,7 +235,7 @@ def problems(notebook) -> list[str]:
 
 
 def stderr(notebook) -> list[str]:
-    """What the cells of a notebook wrote on stderr, one line for each cell that did."""
+    """What the cells of a notebook wrote to stderr, one line for each cell that did."""
     return [
         f"{place}: expected nothing on stderr, got: {output.text.strip()}"
         for place, cell in zip(places(notebook), notebook.cells, strict=True)
@@ -241,7 +245,7 @@ def stderr(notebook) -> list[str]:
 
 
 def places(notebook) -> list[str]:
-    """What messages call the cells: by their type and counted from one, as the brackets in JupyterLab are."""
+    """What messages call the cells: their type and a number, counted from one as in JupyterLab's brackets."""
     counts = Counter()
     found = []
     for cell in notebook.cells:
@@ -251,7 +255,7 @@ def places(notebook) -> list[str]:
 
 
 def differences(one, other, name: str = "") -> Iterator[str]:
-    """The dotted names of what is not the same in two structures of dictionaries and lists."""
+    """The dotted names of what differs between two structures of dictionaries and lists."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             yield from differences(one.get(key), other.get(key), f"{name}.{key}".lstrip("."))

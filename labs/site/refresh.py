@@ -63,7 +63,7 @@ def refresh_notebook(path: Path) -> bool:
     notebook_file.run(notebook, path)
     stored = notebook_file.stored_form(notebook)
     if found := notebook_file.problems(stored):
-        raise SiteError(f"{path} is not stored:\n" + "\n".join(found))
+        raise SiteError(f"{path} was not stored:\n" + "\n".join(found))
     return _write_if_changed(path, nbformat.writes(stored) + "\n")
 
 
@@ -91,5 +91,5 @@ def _write_if_changed(path: Path, text: str) -> bool:
         new.write_text(text, "utf8", newline="\n")
         os.replace(new, path)
     finally:
-        new.unlink(missing_ok=True)  # it is there only if something failed
+        new.unlink(missing_ok=True)  # still there only if something failed
     return True

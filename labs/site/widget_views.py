@@ -3,11 +3,11 @@
 MyST-NB embeds the state of every model that the notebook ever made, each with the full text of its module.
 Here a page keeps the models that its views reach, and a module is stored once per site, in `_static/widgets`:
 
-    KEY.js       the ES module, which a page from a server imports
-    KEY.text.js  the same as a text, for pages that may not import files: those from the disk
+    KEY.js       the ES module, which a page that comes from a server imports
+    KEY.text.js  the same as text, for pages that may not import files, such as those opened from disk
     KEY.css      its style sheet
 
-The models name it by `_module: KEY`, and the page says where it is by
+The models name it with `_module: KEY`, and the page says where it is with
 
     <script type="application/vnd.labs.widget-module" data-key="KEY" src="...KEY.js">
 
@@ -91,9 +91,9 @@ def reserve(models: dict[str, dict], name: str) -> tuple[float, float]:
 
 
 def box(view: str, height: tuple[float, float]) -> str:
-    """A view in a box of reserved height, after its place, where a note stands until the widget does.
+    """A view in a box of reserved height, below a place that holds a note until the widget appears.
 
-    The note is in the page itself, because the script that would write it may be what is missing.
+    The note is part of the page itself, because the script that would write it may be what is missing.
     """
     wide, narrow = height
     note = _(
@@ -141,7 +141,7 @@ def prepare_widgets(app, pagename, _template, context, _doctree):
         _write_module(app, key, files)
         app.add_js_file(f"widgets/{key}.js", type=MODULE_TYPE, **{"data-key": key})
         if "css" in files:
-            app.add_css_file(f"widgets/{key}.css", priority=900)  # after the look of the course
+            app.add_css_file(f"widgets/{key}.css", priority=900)  # after the style sheet of the course
 
     names = short_names(models)
     state = json.dumps({"version_major": 2, "version_minor": 0, "state": models}, separators=(",", ":"))

@@ -341,7 +341,7 @@ def test_a_second_array_of_the_same_name_is_refused(path):
     save(path, a_checkpoint())
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("params.final_norm.npy", archive.read("params.embedding.npy"))
-    with pytest.raises(ValueError, match="must have different names for its arrays, got one twice"):
+    with pytest.raises(ValueError, match="must have different names for its arrays, got the same name twice"):
         load(path)
 
 

@@ -836,9 +836,9 @@ class Accumulating:
     [
         (forward_in_place, square_backward, "x was changed by the call"),
         (square, upstream_in_place, "backward writes into the upstream gradient"),
-        (lambda x: (x**2, x.copy()), cache_in_place, "another one when backward is called a second time"),
+        (lambda x: (x**2, x.copy()), cache_in_place, "different when backward is called a second time"),
         (square, cache_in_place, "x was changed by the call"),
-        (square, Accumulating(), "another one when backward is called a second time"),
+        (square, Accumulating(), "different when backward is called a second time"),
     ],
 )
 def test_writing_into_arguments_is_found(forward, backward, message, rng):

@@ -183,7 +183,7 @@ def test_rms_norm_refuses_a_gain_that_is_no_vector(shape):
 def test_rms_norm_of_float32_zeros_needs_an_eps_that_float32_holds():
     y, _ = ops.rms_norm(np.zeros((1, D), np.float32), np.ones(D, np.float32), eps=1.2e-38)
     assert (y == 0).all()
-    with pytest.raises(ValueError, match="eps must be a number that float32 holds too"):
+    with pytest.raises(ValueError, match="eps must be a number that float32 can hold too"):
         ops.rms_norm(np.zeros((1, D), np.float32), np.ones(D, np.float32), eps=1e-46)
 
 

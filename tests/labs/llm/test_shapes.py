@@ -157,7 +157,7 @@ def test_a_positive_number_comes_back_as_a_float(value):
 def test_an_eps_that_float32_does_not_hold_is_refused(value):
     assert shapes.require_eps("eps", np.float32(1e-30)) == np.float32(1e-30)
     with refuses(
-        ValueError, f"eps must be a number that float32 holds too, from 1.2e-38 to 3.4e+38, got {value}"
+        ValueError, f"eps must be a number that float32 can hold too, from 1.2e-38 to 3.4e+38, got {value}"
     ):
         shapes.require_eps("eps", value)
 

@@ -136,8 +136,8 @@ def test_all_that_fail_are_named_and_the_others_are_run(notebook, write_notebook
     write_notebook(notebook.with_name("sound.ipynb"), "1")
     failures = run_again(tmp_path)
     assert list(failures) == ["book/notebook.ipynb", "book/conflict.ipynb", "book/loud.ipynb"]
-    assert "code cell 1 ended its kernel" in failures["book/notebook.ipynb"]
-    assert "unresolved merge conflict in line 1" in failures["book/conflict.ipynb"]
+    assert "code cell 1 killed its kernel" in failures["book/notebook.ipynb"]
+    assert "unresolved merge conflict on line 1" in failures["book/conflict.ipynb"]
     assert re.search(
         r"loud\.ipynb: code cell 1: expected nothing on stderr, got: ", failures["book/loud.ipynb"]
     )
@@ -181,7 +181,7 @@ def test_outputs_that_cannot_be_kept_are_an_error(notebook, write_notebook, tmp_
     monkeypatch.setattr(build.JupyterCacheBase, "cache_notebook_bundle", full)
     write_notebook(notebook, "1")
     (told,) = run_again(tmp_path).values()
-    assert re.search(r"the outputs of \S*notebook\.ipynb cannot be kept in \S*: disk is full", told)
+    assert re.search(r"the outputs of \S*notebook\.ipynb cannot be stored in \S*: disk is full", told)
 
 
 @pytest.mark.parametrize(

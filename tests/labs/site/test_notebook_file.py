@@ -31,17 +31,17 @@ def of_format(major, minor):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (CONFLICT, "has an unresolved merge conflict in line 3: take one side with `git checkout --ours`"),
-        (SOUND[:40], r"is damaged or no notebook at all \(Unterminated string starting at: line 4"),
-        ("", r"is damaged or no notebook at all \(Expecting value: line 1 column 1 \(char 0\)\): mend it"),
-        ("# A page", r"is damaged or no notebook at all \(Expecting value"),
-        ("[]", r"is not a notebook: expected a list of cells in an object, got '\[\]'"),
-        ("{}", r"is not a notebook: expected a list of cells in an object, got '\{\}'"),
-        (SOUND.replace("[]", "{}"), "is not a notebook: expected a list of cells in an object"),
-        (of_format(3, 0), "has notebook format 3.0, and the book needs 4.5: open it in JupyterLab"),
-        (of_format(4, 6), "has notebook format 4.6, and the book needs 4.5"),
-        (of_format(4, '"x"'), "has notebook format 4.x, and the book needs 4.5"),
-        ('{"cells": []}', "has notebook format None.None, and the book needs 4.5"),
+        (CONFLICT, "has an unresolved merge conflict on line 3: take one side with `git checkout --ours`"),
+        (SOUND[:40], r"is damaged or not a notebook at all \(Unterminated string starting at: line 4"),
+        ("", r"is damaged or not a notebook at all \(Expecting value: line 1 column 1 \(char 0\)\): repair"),
+        ("# A page", r"is damaged or not a notebook at all \(Expecting value"),
+        ("[]", r"is not a notebook: expected an object with a list of cells, got '\[\]'"),
+        ("{}", r"is not a notebook: expected an object with a list of cells, got '\{\}'"),
+        (SOUND.replace("[]", "{}"), "is not a notebook: expected an object with a list of cells"),
+        (of_format(3, 0), "has notebook format 3.0, but the book needs 4.5: open it in JupyterLab"),
+        (of_format(4, 6), "has notebook format 4.6, but the book needs 4.5"),
+        (of_format(4, '"x"'), "has notebook format 4.x, but the book needs 4.5"),
+        ('{"cells": []}', "has notebook format None.None, but the book needs 4.5"),
         (SOUND.replace("[]", "[{}]"), "is not a notebook of format 4: .*"),
         (SOUND.replace("[]", "[1]"), "is not a notebook of format 4: .*"),
         (SOUND.replace("[]", '[{"cell_type": "poem", "metadata": {}, "source": ""}]'), ".* 4: .*poem"),
@@ -80,7 +80,7 @@ def test_every_minor_format_is_read(path, minor):
         ("input()", "code cell 2 failed:\n.*StdinNotImplementedError"),
         (
             "import os\nos._exit(1)",
-            "code cell 2 ended its kernel: either it stopped the process, or",
+            "code cell 2 killed its kernel: either it ended the process, or",
         ),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_cell_that_fails_is_named(path, write_notebook, cell, said):
 def test_a_cell_that_does_not_end_is_named(path, write_notebook, monkeypatch):
     monkeypatch.setattr(notebook_file, "TIMEOUT", 1)
     write_notebook(path, "while True: pass")
-    with pytest.raises(SiteError, match=r"notebook\.ipynb: code cell 1 did not end within 1 seconds"):
+    with pytest.raises(SiteError, match=r"notebook\.ipynb: code cell 1 did not finish within 1 seconds"):
         notebook_file.run(notebook_file.read(path), path)
 
 
@@ -257,7 +257,9 @@ def test_a_pasted_picture_is_not_thrown_away_but_keeps_the_notebook_from_being_s
     picture = {"image.png": {"image/png": "aaaa"}}
     notebook.cells.append(nbformat.v4.new_markdown_cell("![](attachment:image.png)", attachments=picture))
     assert notebook_file.stored_form(notebook).cells[1].attachments == picture
-    assert notebook_file.problems(notebook) == ["markdown cell 1: expected pictures as files, got image.png"]
+    assert notebook_file.problems(notebook) == [
+        "markdown cell 1: expected pictures to be files, got image.png"
+    ]
 
 
 @pytest.mark.parametrize(

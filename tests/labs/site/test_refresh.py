@@ -88,7 +88,7 @@ def test_of_a_widget_its_text_is_stored(notebook, write):
     ("cell", "said"),
     [
         ("1 / 0", "code cell 2 failed:\n.*ZeroDivisionError: division by zero"),
-        ("import os\nos._exit(1)", "code cell 2 ended its kernel"),
+        ("import os\nos._exit(1)", "code cell 2 killed its kernel"),
         (
             "import sys\nprint('careful', file=sys.stderr)",
             "code cell 2: expected nothing on stderr, got: careful",
@@ -117,7 +117,7 @@ def test_what_is_no_notebook_is_named_and_the_others_are_refreshed(tmp_path, wri
     write("1")
     broken = tmp_path / "broken.ipynb"
     broken.write_text("<<<<<<< HEAD")
-    with pytest.raises(SiteError, match=r"broken\.ipynb has an unresolved merge conflict in line 1"):
+    with pytest.raises(SiteError, match=r"broken\.ipynb has an unresolved merge conflict on line 1"):
         refresh.refresh([broken, notebook], tmp_path)
     assert capsys.readouterr().out == "broken.ipynb: FAILED\nnotebook.ipynb: changed\n"
 
