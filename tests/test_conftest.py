@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.conftest import pytest_xdist_make_scheduler
+
 
 @pytest.fixture
 def site(tmp_path, serve):
@@ -65,3 +67,16 @@ def test_without_a_browser_tests_are_skipped_but_fail_in_ci(ci, outcome):
     )
     assert outcome in run.stdout
     assert "apt-get install chromium" in run.stdout
+
+
+def test_what_stays_together_on_one_worker(pytestconfig, monkeypatch):
+    monkeypatch.setattr(pytestconfig.option, "dist", "loadfile")
+    monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
+    scope = pytest_xdist_make_scheduler(pytestconfig, None)._split_scope
+    pages, widgets = "tests/book/test_pages.py", "tests/labs/widgets"
+    assert scope("book/01_shapes.ipynb::Cell 0") == scope("book/01_shapes.ipynb::Cell 7")
+    assert scope("tests/labs/llm/test_ops.py::test_a") == scope("tests/labs/llm/test_ops.py::test_b")
+    assert scope(f"{widgets}/test_jupyterlab.py::test_a") == scope(f"{widgets}/test_jupyterlab.py::test_b")
+    assert scope(f"{widgets}/test_fonts.py::test_a[1]") != scope(f"{widgets}/test_fonts.py::test_a[2]")
+    assert scope(f"{pages}::test_a[index phone]") == scope(f"{pages}::test_b[index phone]")
+    assert scope(f"{pages}::test_a[index phone]") != scope(f"{pages}::test_a[index laptop]")
