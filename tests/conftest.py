@@ -93,30 +93,66 @@ def watch(page, found):
     page.on("requestfailed", lambda request: found.append(f"failed request: {request.url}"))
 
 
-def new_page(browser, url, found, *, width=1280, height=900, **context):
+def new_page(browser, url, found, **context):
     """Open `url` in a context of its own; everything that goes wrong in the page lands in `found`."""
-    page = browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
+    return page_in(new_context(browser, **context), url, found)
+
+
+def new_context(browser, *, width=1280, height=900, **context):
+    """A context whose pages have this size; the rest is for Playwright."""
+    return browser.new_context(viewport={"width": width, "height": height}, **context)
+
+
+def page_in(context, url, found):
+    """Open `url` in a context; everything that goes wrong in the page lands in `found`."""
+    page = context.new_page()
     watch(page, found)
     page.goto(url)
     return page
 
 
+@pytest.fixture(scope="module")
+def shared_context(browser):
+    """A function `shared_context(url, **context)` that returns one context for all who ask for the same.
+
+    One page of it stays open: a page of the same site then starts in its process, at half the cost.
+    """
+    contexts = {}
+
+    def shared_context(url, **how):
+        key = repr(sorted(how.items()))
+        if key not in contexts:
+            contexts[key] = new_context(browser, **how)
+            contexts[key].new_page().goto(url)
+        return contexts[key]
+
+    yield shared_context
+    for context in contexts.values():
+        context.close()
+
+
 @pytest.fixture
-def open_page(browser, problems):
-    """A function `open_page(url, *, width=1280, height=900, **context)` that returns a Playwright page.
+def open_page(browser, problems, shared_context):
+    """A function `open_page(url, *, shared=False, width=1280, height=900, **context)`: a Playwright page.
 
     Each page has a context of its own (`color_scheme="dark"`, `has_touch=True`, ... are passed on to it), and
-    all its troubles land in `problems`.
+    all its troubles land in `problems`. `shared=True` is for pages that store nothing: they share the
+    contexts of their module (`shared_context`).
     """
-    pages = []
+    close = []
 
-    def open_page(url, **how):
-        pages.append(new_page(browser, url, problems, **how))
-        return pages[-1]
+    def open_page(url, *, shared=False, **how):
+        if shared:
+            page = page_in(shared_context(url, **how), url, problems)
+            close.append(page.close)
+        else:
+            page = new_page(browser, url, problems, **how)
+            close.append(page.context.close)
+        return page
 
     yield open_page
-    for page in pages:
-        page.context.close()
+    for each in close:
+        each()
 
 
 class Folders(http.server.SimpleHTTPRequestHandler):

@@ -86,7 +86,7 @@ def show(tmp_path, serve, open_page):
         (tmp_path / "page.html").write_text(page_of(widgets, theme, folded), "utf8")
         for file in (HOST, *THEME):
             (tmp_path / file.name).write_bytes(file.read_bytes())
-        opened = open_page(serve(tmp_path) + "page.html", **page)
+        opened = open_page(serve(tmp_path) + "page.html", shared=True, **page)
         opened.wait_for_selector("html[data-labs-widgets=ready]")
         return opened
 

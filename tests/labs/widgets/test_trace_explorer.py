@@ -721,8 +721,7 @@ def test_layers(show):
 
 
 def test_copy(show, widget):
-    page = show(widget)
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = show(widget, permissions=["clipboard-read", "clipboard-write"])
     at(page, "trace=scores,b0,h1,3,2")
     page.get_by_role("button", name="copy as text").click()
     expect(page.locator(".labs-note")).to_have_text("Copied.")
