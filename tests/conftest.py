@@ -135,9 +135,9 @@ def shared_context(browser):
 def open_page(browser, problems, shared_context):
     """A function `open_page(url, *, shared=False, width=1280, height=900, **context)`: a Playwright page.
 
-    Each page has a context of its own (`color_scheme="dark"`, `has_touch=True`, ... are passed on to it), and
-    all its troubles land in `problems`. `shared=True` is for pages that store nothing: they share the
-    contexts of their module (`shared_context`).
+    Each page has a context of its own, unless it is `shared`: that is for pages that store nothing, which
+    share the contexts of their module. `color_scheme="dark"`, `has_touch=True`, ... are passed on to the
+    context, and all troubles of a page land in `problems`.
     """
     close = []
 

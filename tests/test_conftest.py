@@ -80,3 +80,11 @@ def test_what_stays_together_on_one_worker(pytestconfig, monkeypatch):
     assert scope(f"{widgets}/test_fonts.py::test_a[1]") != scope(f"{widgets}/test_fonts.py::test_a[2]")
     assert scope(f"{pages}::test_a[index phone]") == scope(f"{pages}::test_b[index phone]")
     assert scope(f"{pages}::test_a[index phone]") != scope(f"{pages}::test_a[index laptop]")
+
+
+def test_pages_share_a_context_only_where_they_ask(open_page, site):
+    url = site("")
+    first, second = (open_page(url, shared=True) for _ in range(2))
+    assert first.context is second.context
+    assert open_page(url, shared=True, color_scheme="dark").context is not first.context
+    assert open_page(url).context is not first.context
