@@ -32,7 +32,7 @@ def commands(target):
             target,
         ],
         cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+        env={name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTHON"))},
         capture_output=True,
         text=True,
         check=True,

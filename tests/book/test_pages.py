@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from labs.site import build, notebook_file, refresh
+from tests import axe
 from tests.conftest import new_page
 
 #: The pages of the table of contents, and the two that are made for every book: start and search.
@@ -26,13 +26,8 @@ PAGES = [*CONTENTS, "index", "search"]
 #: What a page may weigh with its scripts, style sheets, fonts and pictures, compressed, in bytes.
 BUDGET = 350_000
 
-#: Without fetching the style sheets again, which file:// forbids, or collecting what passed.
-AXE = {"preload": False, "resultTypes": ["violations"]}
-
 #: How far the content may jump while a page loads, as Chromium counts it (cumulative layout shift).
 MOST_SHIFT = 0.02
-
-READY = "document.documentElement.dataset.labsWidgets === 'ready'"
 
 every_page = pytest.mark.parametrize("name", PAGES)
 
@@ -85,7 +80,7 @@ def addresses(site, serve):
 def ready(page):
     """Wait until the page is what its reader sees."""
     page.wait_for_load_state("load")
-    page.wait_for_function(READY)
+    page.wait_for_selector("html[data-labs-widgets=ready]")
     return page
 
 
@@ -127,52 +122,10 @@ def test_every_widget_is_drawn(visit):
         assert drawn.bounding_box()["height"] > 20
 
 
-#: Marks of all elements with a text of their own the first that looks, by name, class and style, as it does.
-MARK_FIRST = """() => {
-    const seen = new Set();
-    for (const element of document.querySelectorAll("body *")) {
-        if (![...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
-        const path = [];
-        for (let e = element; e; e = e.parentElement) {
-            path.push(e.tagName, e.getAttribute("class"), e.getAttribute("style"));
-        }
-        const kind = JSON.stringify(path);
-        if (!seen.has(kind)) element.dataset.first = "";
-        seen.add(kind);
-    }
-}"""
-
-
-def axe_violations(page):
-    """What axe finds in a page, one line each; of texts that look alike the contrast is judged once."""
-    page.evaluate(MARK_FIRST)
-    every_rule_but = {"rules": {"color-contrast": {"enabled": False}}}
-    contrast = {"runOnly": ["color-contrast"]}  # of all texts it takes three times as long as all other rules
-    runs = [
-        Axe().run(page, options=AXE | every_rule_but),
-        Axe().run(page, context={"include": [["[data-first]"]]}, options=AXE | contrast),
-    ]
-    return [
-        f"{violation['id']}: {violation['help']}: {node['html'][:200]}"
-        for run in runs
-        for violation in run.response["violations"]
-        for node in violation["nodes"]
-    ]
-
-
-def test_what_axe_finds_is_told(serve, open_page, tmp_path):
-    pale = '<p style="color: #ccc; background: #fff">pale</p>'
-    article = f'<article><h1>title</h1>{3 * pale}<img src="data:,"></article>'
-    text = f'<!doctype html><html lang="en"><title>title</title><main>{article}</main>'
-    (tmp_path / "page.html").write_text(text, "utf8")
-    found = axe_violations(open_page(serve(tmp_path) + "page.html"))
-    assert [line.split(":")[0] for line in found] == ["image-alt", "color-contrast"]
-
-
 def test_axe_finds_nothing(visit):
     wanted = visit.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'")
     assert visit.evaluate("document.documentElement.dataset.theme") == wanted
-    assert axe_violations(visit) == []
+    assert axe.violations(visit) == []
 
 
 def test_page_does_not_scroll_sideways(visit):

@@ -196,7 +196,7 @@ def test_a_module_is_stored_once(built_book):
     assert page.index(f"{key}.css") > page.index("labs.css")
 
 
-READY = "document.documentElement.dataset.labsWidgets === 'ready'"
+READY = "html[data-labs-widgets=ready]"
 GREETINGS = ["hello Ada", "hello Bob"]
 
 
@@ -207,7 +207,7 @@ def greetings(page):
 
 def test_widgets_run_in_the_page(built_book, open_page):
     page = open_page((built_book / "book/notebook.html").as_uri())
-    page.wait_for_function(READY)
+    page.wait_for_selector(READY)
     assert greetings(page) == GREETINGS
 
 
@@ -232,7 +232,7 @@ def test_page_needs_no_script_but_files_of_its_own_server(built_book, serve, ope
     page = open_page("about:blank")
     page.route("**/*", under(POLICY))
     page.goto(f"{serve(built_book)}book/notebook.html")
-    page.wait_for_function(READY)
+    page.wait_for_selector(READY)
     assert greetings(page) == GREETINGS
     # nothing else is refused: only the theme's own buttons for print and full screen are written that way
     assert len(problems) == page.locator("[onclick]").count() == 2
@@ -244,7 +244,7 @@ def test_page_runs_in_a_sandboxed_frame(built_book, serve, open_page, tmp_path):
     frame = f'<iframe sandbox="allow-scripts" src="{serve(built_book)}book/notebook.html"></iframe>'
     (tmp_path / "frame.html").write_text(frame, "utf8")
     frame = open_page(f"{serve(tmp_path)}frame.html").frames[1]
-    frame.wait_for_function(READY)
+    frame.wait_for_selector(READY)
     assert greetings(frame) == GREETINGS
 
 
@@ -336,7 +336,7 @@ def test_a_widget_says_so_in_its_place_if_the_host_cannot(with_route, address, r
 )
 def test_a_widget_says_so_in_its_place_if_it_cannot_start(with_route, address, route):
     page = with_route(address, route)
-    page.wait_for_function(READY)
+    page.wait_for_selector(READY)
     expect_notes(page)
 
 

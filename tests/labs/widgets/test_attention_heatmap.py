@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import traitlets
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from labs.llm import tiny
 from labs.llm.model import causal_mask, forward
 from labs.llm.ops import softmax
 from labs.widgets import AttentionHeatmap
+from tests import axe
 
 LETTERS = [list(word[:-1]) for word in tiny.WORDS]
 AXES = {"keys": -1, "queries": -2, "heads": 1}
@@ -303,7 +303,7 @@ def test_axe_finds_nothing(show, masked, theme):
     page = show(masked, theme=theme, reduced_motion="reduce")
     page.get_by_role("radio", name="queries").check()
     page.locator("summary").click()
-    assert Axe().run(page).response["violations"] == []
+    assert axe.violations(page) == []
 
 
 def test_narrow_page_does_not_scroll(show, masked):

@@ -157,7 +157,8 @@ LOOK = """() => {
     ...beyond(root),
   ];
   self.heightOf = (root) => root.getBoundingClientRect().height;
-  const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  // what a change asks a frame for was asked before this, and is drawn when this is called
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
 
   /** The widths of the grids, which must not change while a reader plays. */
   const widths = (root) => [...root.querySelectorAll(".labs-grid:not(.labs-text, .labs-numbers)")]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import traitlets
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from labs.figures import palette
 from labs.llm.model import split_heads
 from labs.widgets import HeadSplit, TensorGrid
+from tests import axe
 
 WORDS = [list("atten"), list("causa")]
 
@@ -252,7 +252,7 @@ def test_axe_finds_nothing(show, values, theme):
     )
     source(page).nth(9).click()
     page.locator("summary").click()
-    assert Axe().run(page).response["violations"] == []
+    assert axe.violations(page) == []
 
 
 def test_narrow_page_does_not_scroll(show, widget):

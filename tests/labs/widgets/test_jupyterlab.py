@@ -112,6 +112,10 @@ def lab(tmp_path_factory):
     (root / "head_split.ipynb").write_text(notebook(HEAD_SPLIT), "utf8")
     (root / "forward_pass.ipynb").write_text(notebook(FORWARD_PASS), "utf8")
     (root / "trace.ipynb").write_text(notebook(TRACE), "utf8")
+    # older versions take out of the page what is scrolled out of sight
+    settings = home / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"windowingMode": "none"}), "utf8")
     token = secrets.token_hex(16)
     command = [
         sys.executable,

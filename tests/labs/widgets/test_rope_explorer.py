@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 import traitlets
-from axe_playwright_python.sync_playwright import Axe
 from ipywidgets.embed import dependency_state
 from playwright.sync_api import expect
 
@@ -16,6 +15,7 @@ from labs.llm.model import rope, split_heads
 from labs.llm.ops import rms_norm
 from labs.widgets import RopeExplorer
 from labs.widgets.rope_explorer import LAST_POSITION
+from tests import axe
 
 
 @pytest.fixture(scope="module")
@@ -406,7 +406,7 @@ def test_axe_finds_nothing(show, widget, theme, width):
     widget.mixed = widget.rotate_values = True
     page = show(widget, theme=theme, width=width, reduced_motion="reduce")
     page.locator("summary").click()
-    assert Axe().run(page).response["violations"] == []
+    assert axe.violations(page) == []
 
 
 def test_narrow_page_does_not_scroll(show, widget):

@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 import traitlets
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from labs.figures import palette
 from labs.widgets import TensorGrid
+from tests import axe
 
 WORDS = [list("atten"), list("causa")]
 
@@ -285,7 +285,7 @@ def test_same_numbers_as_text(show, grid):
 def test_axe_finds_nothing(show, grid, theme, width):
     page = show(grid, theme=theme, width=width, reduced_motion="reduce")
     page.locator("summary").click()
-    assert Axe().run(page).response["violations"] == []
+    assert axe.violations(page) == []
 
 
 def test_narrow_page_does_not_scroll_and_cells_are_large_enough(show, grid):

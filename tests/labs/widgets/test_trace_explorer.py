@@ -9,7 +9,6 @@ import statistics
 import numpy as np
 import pytest
 import traitlets
-from axe_playwright_python.sync_playwright import Axe
 from ipywidgets.embed import embed_data
 from playwright.sync_api import expect
 
@@ -19,6 +18,7 @@ from labs.llm.parameters import init_params
 from labs.llm.trace import trace
 from labs.site import widget_views
 from labs.widgets import TensorGrid, TraceExplorer
+from tests import axe
 
 GIVEN = {
     "params": tiny.params(),
@@ -942,7 +942,7 @@ def test_axe_finds_nothing(show, widget, theme, width):
         summary.click()
     for hash_ in ("trace=masked,b0,h1,3,2", "trace=dwq,2,5"):
         at(page, hash_)
-        assert Axe().run(page).response["violations"] == []
+        assert axe.violations(page) == []
 
 
 def test_what_is_current_shows_in_forced_colours(show, widget):
