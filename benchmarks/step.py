@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from labs.llm.model import ModelConfig, init_params, loss_and_grads
-from labs.llm.optim import AdamWConfig, adamw, adamw_init
+from labs.llm.training.optim import AdamWConfig, adamw, adamw_init
 
 #: (B, T, d, H, L, f, V), and the share of PyTorch's time that we aim at.
 CASES = [

@@ -18,10 +18,11 @@ LABS = ROOT / "labs"
 #: What each part of labs may import of the others.
 MAY_IMPORT = {
     "llm": {"llm"},
-    "figures": {"figures", "llm"},
-    "widgets": {"widgets", "figures", "llm"},
-    "exercises": {"exercises", "figures", "llm"},
-    "site": {"site", "widgets", "figures", "exercises", "llm"},
+    "course": {"course", "llm"},
+    "figures": {"figures", "course", "llm"},
+    "widgets": {"widgets", "course", "llm"},
+    "exercises": {"exercises", "course", "llm"},
+    "site": {"site", "widgets", "exercises", "figures", "course", "llm"},
 }
 
 
@@ -51,7 +52,9 @@ def test_dependencies_point_one_way(path):
             assert name.split(".")[1] in MAY_IMPORT[part], f"{part} must not import {name}"
 
 
-@pytest.mark.parametrize("path", sorted((LABS / "llm").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((LABS / "llm").rglob("*.py")), ids=lambda path: path.relative_to(LABS).as_posix()
+)
 def test_the_model_needs_numpy_only(path):
     tops = {name.split(".")[0] for name in imports(path)}
     assert tops - set(sys.stdlib_module_names) <= {"numpy", "labs"}
@@ -146,6 +149,7 @@ def test_every_test_file_mirrors_a_file():
     for test in (ROOT / "tests/labs").rglob("test_*.py"):
         folder, stem = LABS / test.parent.relative_to(ROOT / "tests/labs"), test.stem.removeprefix("test_")
         mirrored = [folder / f"{stem}.py", folder / f"{stem}.js", folder / stem]
+        mirrored += [folder / "__init__.py"] * (stem == folder.name)
         assert test.name in ACROSS_FILES or any(path.exists() for path in mirrored), (
             f"{test.relative_to(ROOT)} tests no file"
         )

@@ -27,7 +27,13 @@ def test_a_checkout_that_converts_line_ends_leaves_scripts_and_notebooks_alone(t
         identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
         subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True)
 
-    names = (".gitattributes", ".ci/run", "Makefile", "book/01_shapes.ipynb", "labs/llm/frameworks.npz")
+    names = (
+        ".gitattributes",
+        ".ci/run",
+        "Makefile",
+        "book/01_shapes.ipynb",
+        "labs/llm/mutants/torch_jax.npz",
+    )
     git("init", "--quiet", "first")
     for name in names:
         (tmp_path / "first" / name).parent.mkdir(exist_ok=True, parents=True)

@@ -1,1 +1,1 @@
-"""Colours, pictures and the notation of the course."""
+"""Pictures of the course: the style of matplotlib, and the diagram of the model as SVG."""

@@ -1,7 +1,7 @@
 """The house style of the course's matplotlib figures: one look, readable on light and on dark pages.
 
 A figure is shown as an SVG inside the page, not as a picture beside it, so its text uses the page's fonts and
-its colours are the CSS custom properties of labs.figures.palette: the page turns dark and the figure with it.
+its colours are the CSS custom properties of labs.course.palette: the page turns dark and the figure with it.
 """
 
 import html
@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from labs.figures import palette
+from labs.course import palette
 
 #: Blue for negative, orange for positive: the scale of every tensor, mixed as CSS mixes it.
 DIVERGING = LinearSegmentedColormap.from_list(

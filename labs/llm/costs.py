@@ -11,7 +11,7 @@ Functions return a dict of whole numbers that add up to the total, unless they s
 Letters: B batch, T positions, D model width, H heads, F feed-forward width, V vocabulary, L layers.
 """
 
-from labs.llm import shapes
+from labs.llm import arguments
 from labs.llm.parameters import require_config
 
 
@@ -51,7 +51,7 @@ def forward_flops(config, B, T, *, past=0):
         ours, 4LTD: see the conventions above.
     """
     require_config(config)
-    B, T, past = *_batch(B, T), shapes.require_size("past", past, least=0)
+    B, T, past = *_batch(B, T), arguments.require_size("past", past, least=0)
     V, D, F, L = config.vocab_size, config.d_model, config.d_ff, config.n_layers
     multiply_adds = {
         "qkv": L * B * T * 3 * D**2,
@@ -135,8 +135,8 @@ def kv_cache_bytes(config, B, T, dtype):
 
 
 def _batch(B, T):
-    return shapes.require_size("B", B), shapes.require_size("T", T)
+    return arguments.require_size("B", B), arguments.require_size("T", T)
 
 
 def _itemsize(dtype):
-    return shapes.require_float_type("dtype", dtype).itemsize
+    return arguments.require_float_type("dtype", dtype).itemsize

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm import shapes
+from labs.llm import arguments
 from labs.llm.model import (
     attention,
     block_weights,
@@ -57,8 +57,8 @@ def extend(params, ids, config, kv_cache=None):
     Source: Shazeer 2019, arXiv:1911.02150, section 2, "Multi-head attention (incremental)".
     """
     check_params(params, config)
-    ids = shapes.as_array("ids", ids)
-    shapes.require_axes("ids", ids, "B, Tq")
+    ids = arguments.as_array("ids", ids)
+    arguments.require_axes("ids", ids, "B, Tq")
     if kv_cache is None:
         kv_cache = _nothing_read(len(ids), config, params["embedding"].dtype)
     _check_kv_cache(kv_cache, len(ids), config, params["embedding"].dtype)
@@ -95,19 +95,23 @@ def _nothing_read(B, config, dtype):
 
 
 def _check_kv_cache(kv_cache, B, config, dtype):
-    shapes.require_type("kv_cache", kv_cache, KVCache, "extend returned one with its logits")
+    arguments.require_type("kv_cache", kv_cache, KVCache, "extend returned one with its logits")
     for keys_or_values in kv_cache:
-        shapes.require_type("kv_cache.k and .v", keys_or_values, tuple, "extend returned one with its logits")
+        arguments.require_type(
+            "kv_cache.k and .v", keys_or_values, tuple, "extend returned one with its logits"
+        )
     if not len(kv_cache.k) == len(kv_cache.v) == config.n_layers:
         raise ValueError(
             f"kv_cache must hold keys and values of L = {config.n_layers} layers, "
             f"got {len(kv_cache.k)} and {len(kv_cache.v)}: does it come from another model?"
         )
-    arrays = [shapes.as_floats("kv_cache", array) for array in (*kv_cache.k, *kv_cache.v)]
+    arrays = [arguments.as_floats("kv_cache", array) for array in (*kv_cache.k, *kv_cache.v)]
     T = arrays[0].shape[2] if arrays[0].ndim == 4 else 0
     for array in arrays:
         expected = (B, config.n_heads, T, config.d_head)
-        shapes.require_shape("kv_cache", array, "(B, H, T, dh)", expected, "does it belong to these texts?")
+        arguments.require_shape(
+            "kv_cache", array, "(B, H, T, dh)", expected, "does it belong to these texts?"
+        )
         if array.dtype != dtype:
             raise TypeError(f"kv_cache must have the dtype of params, {dtype}, got {array.dtype}: start anew")
 
@@ -134,7 +138,7 @@ def token_probabilities(logits, *, temperature=1.0, top_k=None, top_p=None):
     Source: Fan et al. 2018, arXiv:1805.04833, section 5.4 (top-k); Holtzman et al. 2020, arXiv:1904.09751,
         section 3.1 (top-p).
     """
-    logits = shapes.as_floats("logits", logits).astype(np.float64)
+    logits = arguments.as_floats("logits", logits).astype(np.float64)
     if logits.ndim == 0 or logits.size == 0:
         raise ValueError(f"logits must have shape (..., V), got {logits.shape}: one logit for each token")
     temperature, top_k, top_p = _as_sampling(temperature, top_k, top_p)
@@ -162,13 +166,13 @@ def _tempered(logits, temperature):
 
 def _as_sampling(temperature, top_k, top_p):
     """Return the three options as Python numbers, or None; raise unless each is in its range."""
-    temperature = shapes.require_number("temperature", temperature)
+    temperature = arguments.require_number("temperature", temperature)
     if temperature != 0:
-        shapes.require_positive("temperature", temperature)
+        arguments.require_positive("temperature", temperature)
     if top_k is not None:
-        top_k = shapes.require_size("top_k", top_k)
+        top_k = arguments.require_size("top_k", top_k)
     if top_p is not None:
-        top_p = shapes.require_positive("top_p", top_p)
+        top_p = arguments.require_positive("top_p", top_p)
         if top_p > 1:
             raise ValueError(f"top_p must be at most 1, got {top_p}: it is a probability")
     return temperature, top_k, top_p
@@ -187,8 +191,8 @@ def sample(p, rng):
     Raises: ValueError if a row holds a negative number or NaN, or does not add up to one (to within 1e-4), as
         logits do not; TypeError if p is not floating-point, or rng is not a generator.
     """
-    p = shapes.as_floats("p", p)
-    shapes.require_rng("rng", rng)
+    p = arguments.as_floats("p", p)
+    arguments.require_rng("rng", rng)
     if p.ndim == 0 or p.size == 0:
         raise ValueError(f"p must have shape (..., V), got {p.shape}: one probability for each token")
     smallest, largest = p.min(), p.max()
@@ -230,12 +234,12 @@ def generate(params, prompt, config, count, rng, *, context, temperature=1.0, to
         number is out of range, or rng is not a generator.
     """
     check_params(params, config)
-    prompt = shapes.as_array("prompt", prompt)
-    shapes.require_axes("prompt", prompt, "B, T")
-    count, context = shapes.require_size("count", count), shapes.require_size("context", context)
-    shapes.require_rng("rng", rng)
+    prompt = arguments.as_array("prompt", prompt)
+    arguments.require_axes("prompt", prompt, "B, T")
+    count, context = arguments.require_size("count", count), arguments.require_size("context", context)
+    arguments.require_rng("rng", rng)
     temperature, top_k, top_p = _as_sampling(temperature, top_k, top_p)
-    text = shapes.as_ids("prompt", prompt, config.vocab_size)
+    text = arguments.as_ids("prompt", prompt, config.vocab_size)
     unread, kv_cache = text[:, -context:], None
     for _ in range(count):
         if kv_cache is not None and kv_cache.length == context:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm import ops, shapes
+from labs.llm import arguments, ops
 from labs.llm.ops import LinearCache, linear_backward, rms_norm, rms_norm_backward, silu, silu_backward
 from labs.llm.parameters import (
     BLOCK_AXES,
@@ -38,9 +38,9 @@ def split_heads(x, n_heads):
     Raises: ValueError unless x is (B, T, D) and H >= 1 divides D; TypeError unless H is an int.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
     """
-    x = shapes.as_array("x", x)
-    shapes.require_axes("x", x, "B, T, D")
-    n_heads = shapes.require_size("n_heads", n_heads)
+    x = arguments.as_array("x", x)
+    arguments.require_axes("x", x, "B, T, D")
+    n_heads = arguments.require_size("n_heads", n_heads)
     B, T, D = x.shape
     if D % n_heads:
         raise ValueError(f"n_heads must divide D = {D}, got H = {n_heads}: each head takes an equal share")
@@ -59,8 +59,8 @@ def merge_heads(x):
     Raises: ValueError if x does not have four axes.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2, "Concat".
     """
-    x = shapes.as_array("x", x)
-    shapes.require_axes("x", x, "B, H, T, dh")
+    x = arguments.as_array("x", x)
+    arguments.require_axes("x", x, "B, H, T, dh")
     B, H, T, dh = x.shape
     return x.swapaxes(1, 2).reshape(B, T, H * dh)  # (B,H,T,dh) -> (B,T,H,dh) -> (B,T,D)
 
@@ -86,12 +86,12 @@ def rope(x, positions=None, *, base=10000.0, inverse=False):
         finite; TypeError if x is not floating point, positions or base not real, or inverse not a bool.
     Source: Su et al. 2021 (RoFormer), arXiv:2104.09864, equation 34; r counts from zero here.
     """
-    x = shapes.as_floats("x", x)
+    x = arguments.as_floats("x", x)
     if x.ndim < 2 or x.size == 0 or x.shape[-1] % 2:
         raise ValueError(f"x must have shape (..., T, dh) with dh even, got {x.shape}: RoPE rotates pairs")
-    base, inverse = shapes.require_positive("base", base), shapes.require_flag("inverse", inverse)
+    base, inverse = arguments.require_positive("base", base), arguments.require_flag("inverse", inverse)
     T, dh = x.shape[-2:]
-    positions = shapes.as_positions(positions, T)
+    positions = arguments.as_positions(positions, T)
     frequencies = base ** (-np.arange(0, dh, 2) / dh)  # (dh/2,), radians per position
     angles = np.outer(-positions if inverse else positions, frequencies)  # (T, dh/2)
     cos, sin = np.cos(angles).astype(x.dtype, copy=False), np.sin(angles).astype(x.dtype, copy=False)
@@ -116,7 +116,7 @@ def causal_mask(t_query, t_key=None):
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
     """
     t_key = t_query if t_key is None else t_key
-    t_query, t_key = shapes.require_size("t_query", t_query), shapes.require_size("t_key", t_key)
+    t_query, t_key = arguments.require_size("t_query", t_query), arguments.require_size("t_key", t_key)
     if t_key < t_query:
         raise ValueError(
             f"t_key must be at least t_query, got Tq = {t_query} and Tk = {t_key}: "
@@ -139,8 +139,8 @@ def padding_mask(keep):
     Returns: boolean, (B, 1, 1, T), a view of keep: one mask for all heads and all queries of a text.
     Raises: TypeError unless keep is a boolean array; ValueError unless it is (B, T).
     """
-    keep = shapes.as_booleans("keep", keep, "True = a real token")
-    shapes.require_axes("keep", keep, "B, T")
+    keep = arguments.as_booleans("keep", keep, "True = a real token")
+    arguments.require_axes("keep", keep, "B, T")
     return keep[:, np.newaxis, np.newaxis, :]
 
 
@@ -170,13 +170,13 @@ def attention(q, k, v, mask):
     Raises: ValueError if shapes disagree or a query may read nothing; TypeError for another kind of numbers.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
     """
-    q, k, v = shapes.as_floats("q", q), shapes.as_floats("k", k), shapes.as_floats("v", v)
-    shapes.require_axes("q", q, "B, H, Tq, dh")
-    shapes.require_axes("k", k, "B, H, Tk, dh")
+    q, k, v = arguments.as_floats("q", q), arguments.as_floats("k", k), arguments.as_floats("v", v)
+    arguments.require_axes("q", q, "B, H, Tq, dh")
+    arguments.require_axes("k", k, "B, H, Tk, dh")
     (B, H, Tq, dh), Tk = q.shape, k.shape[2]
-    shapes.require_shape("k", k, "(B, H, Tk, dh)", (B, H, Tk, dh), "it must match q but for Tk")
-    shapes.require_shape("v", v, "(B, H, Tk, dh)", (B, H, Tk, dh), "one value for each key")
-    mask = shapes.as_mask(mask, (B, H, Tq, Tk))
+    arguments.require_shape("k", k, "(B, H, Tk, dh)", (B, H, Tk, dh), "it must match q but for Tk")
+    arguments.require_shape("v", v, "(B, H, Tk, dh)", (B, H, Tk, dh), "one value for each key")
+    mask = arguments.as_mask(mask, (B, H, Tq, Tk))
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(dh)  # (B, H, Tq, Tk)
     p = ops.softmax(np.where(mask, scores, -np.inf))
     return p @ v, AttentionCache(q, k, v, p)
@@ -184,9 +184,9 @@ def attention(q, k, v, mask):
 
 def attention_backward(do, cache):
     """Pull do (B, H, Tq, dh) back; returns dq, dk, dv. Where the mask is False p = 0, and nothing flows."""
-    shapes.require_cache(cache, AttentionCache, "attention")
+    arguments.require_cache(cache, AttentionCache, "attention")
     q, k, v, p = cache
-    do = shapes.as_gradient("do", do, "(B, H, Tq, dh)", q.shape)
+    do = arguments.as_gradient("do", do, "(B, H, Tq, dh)", q.shape)
     # forward: o = p @ v
     dv = p.swapaxes(-1, -2) @ do
     dp = do @ v.swapaxes(-1, -2)
@@ -225,11 +225,11 @@ def swiglu(x, w1, w3, w2):
     Raises: ValueError if the shapes disagree; TypeError if an array is not floating point.
     Source: Shazeer 2020, arXiv:2002.05202, equation 6; his W, V, W2 are our w1, w3, w2.
     """
-    x, w1 = shapes.as_floats("x", x), shapes.as_floats("w1", w1)
-    w3, w2 = shapes.as_floats("w3", w3), shapes.as_floats("w2", w2)
-    shapes.require_axes("w1", w1, "D, F")
-    shapes.require_shape("w3", w3, "(D, F)", w1.shape, "both up-projections have one shape")
-    shapes.require_shape("w2", w2, "(F, D)", w1.shape[::-1], "it leads back from F to D")
+    x, w1 = arguments.as_floats("x", x), arguments.as_floats("w1", w1)
+    w3, w2 = arguments.as_floats("w3", w3), arguments.as_floats("w2", w2)
+    arguments.require_axes("w1", w1, "D, F")
+    arguments.require_shape("w3", w3, "(D, F)", w1.shape, "both up-projections have one shape")
+    arguments.require_shape("w2", w2, "(F, D)", w1.shape[::-1], "it leads back from F to D")
     (u, _), (up, _) = ops.linear(x, w1), ops.linear(x, w3)
     gate = silu(u)
     hidden = gate * up
@@ -238,7 +238,7 @@ def swiglu(x, w1, w3, w2):
 
 def swiglu_backward(dy, cache):
     """Pull dy (..., D) back; returns dx (..., D), dw1 (D, F), dw3 (D, F) and dw2 (F, D)."""
-    shapes.require_cache(cache, SwigluCache, "swiglu")
+    arguments.require_cache(cache, SwigluCache, "swiglu")
     x, w1, w3, w2, u, gate, up, hidden = cache
     # forward: y = hidden @ w2
     dhidden, dw2 = linear_backward(dy, LinearCache(hidden, w2))
@@ -288,10 +288,10 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
         of after the sum: Xiong et al. 2020, arXiv:2002.04745, figure 1.
     """
     w = weights
-    shapes.require_type("weights", w, BlockWeights, "block_weights(params, l) makes it")
+    arguments.require_type("weights", w, BlockWeights, "block_weights(params, l) makes it")
     check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
-    x, rotate = shapes.as_floats("x", x), shapes.require_flag("rotate", rotate)
-    shapes.require_axes("x", x, "B, T, D")
+    x, rotate = arguments.as_floats("x", x), arguments.require_flag("rotate", rotate)
+    arguments.require_axes("x", x, "B, T, D")
     if mask is None:
         mask = causal_mask(x.shape[1])
     z, attn_norm_cache = rms_norm(x, w.attn_norm, eps=config.norm_eps)
@@ -314,9 +314,9 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
 
 def block_backward(dy, cache):
     """Pull dy (B, T, D) back; returns dx (B, T, D) and the BlockWeights of gradients."""
-    shapes.require_cache(cache, BlockCache, "block")
+    arguments.require_cache(cache, BlockCache, "block")
     w, config, z = cache.weights, cache.config, cache.z
-    dy = shapes.as_gradient("dy", dy, "(B, T, D)", z.shape)
+    dy = arguments.as_gradient("dy", dy, "(B, T, D)", z.shape)
     # forward: y = r + swiglu(rms_norm(r)); r is used twice, so its gradients add
     dn, dw1, dw3, dw2 = swiglu_backward(dy, cache.swiglu)
     dr_branch, dffn_norm = rms_norm_backward(dn, cache.ffn_norm)
@@ -367,8 +367,8 @@ def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
         (LLaMA), arXiv:2302.13971, section 2.2.
     """
     check_params(params, config)
-    ids = shapes.as_array("ids", ids)
-    shapes.require_axes("ids", ids, "B, T")
+    ids = arguments.as_array("ids", ids)
+    arguments.require_axes("ids", ids, "B, T")
     x, embedding_cache = ops.embedding(ids, params["embedding"])
     block_caches = []
     for l in range(config.n_layers):
@@ -385,9 +385,9 @@ def backward(dlogits, cache):
     Raises: ValueError if dlogits does not have the shape of the logits that came with `cache`; TypeError if
         it has another dtype than the params.
     """
-    shapes.require_cache(cache, ForwardCache, "forward")
+    arguments.require_cache(cache, ForwardCache, "forward")
     ids, weight = cache.embedding.ids, cache.unembedding.weight
-    dlogits = shapes.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))
+    dlogits = arguments.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))
     if dlogits.dtype != weight.dtype:
         raise TypeError(
             f"dlogits must have the dtype of params, {weight.dtype}, got {dlogits.dtype}: convert"

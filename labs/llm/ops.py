@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm.shapes import (
+from labs.llm.arguments import (
     as_floats,
     as_gradient,
     as_ids,

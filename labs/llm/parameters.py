@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm import shapes
+from labs.llm import arguments
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class ModelConfig:
 
     def __post_init__(self):
         for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff"):
-            object.__setattr__(self, name, shapes.require_size(name, getattr(self, name)))
-        object.__setattr__(self, "rope_base", shapes.require_positive("rope_base", self.rope_base))
-        object.__setattr__(self, "norm_eps", shapes.require_eps("norm_eps", self.norm_eps))
+            object.__setattr__(self, name, arguments.require_size(name, getattr(self, name)))
+        object.__setattr__(self, "rope_base", arguments.require_positive("rope_base", self.rope_base))
+        object.__setattr__(self, "norm_eps", arguments.require_eps("norm_eps", self.norm_eps))
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model must be divisible by n_heads, got D = {self.d_model} and H = {self.n_heads}: "
@@ -71,8 +71,8 @@ def block_weights(params, l):
 
     Raises: TypeError unless params is a dict and `l` an int; ValueError for a layer that params do not have.
     """
-    shapes.require_dict("params", params)
-    l = shapes.require_size("l", l, least=0)
+    arguments.require_dict("params", params)
+    l = arguments.require_size("l", l, least=0)
     try:
         return BlockWeights(*(params[f"blocks.{l}.{name}"] for name in BlockWeights._fields))
     except KeyError as missing:
@@ -83,7 +83,7 @@ def block_weights(params, l):
 
 def require_config(config):
     """Raise TypeError unless `config` is a ModelConfig."""
-    shapes.require_type("config", config, ModelConfig, "write ModelConfig(vocab_size=...)")
+    arguments.require_type("config", config, ModelConfig, "write ModelConfig(vocab_size=...)")
 
 
 def param_axes(config):
@@ -123,8 +123,8 @@ def init_params(config, seed, dtype=np.float64):
         section 2.3 (residual branches).
     """
     require_config(config)
-    dtype = shapes.require_float_type("dtype", dtype)
-    rng = shapes.as_rng("seed", seed)
+    dtype = arguments.require_float_type("dtype", dtype)
+    rng = arguments.as_rng("seed", seed)
     params = {}
     for key, shape in param_shapes(config).items():
         name = key.split(".")[-1]
@@ -148,7 +148,7 @@ def check_params(params, config):
 
 def check_keys(name, params, config):
     """Raise ValueError unless a dict has the keys of param_shapes(config)."""
-    shapes.require_dict(name, params)
+    arguments.require_dict(name, params)
     require_config(config)
     if len(params) < config.n_layers:  # seen before the names of all layers are written down
         raise ValueError(
@@ -160,31 +160,31 @@ def check_keys(name, params, config):
         missing = [key for key in expected if key not in params]
         extra = [key for key in params if key not in expected]
         raise ValueError(
-            f"{name} must have the keys of param_shapes(config), got missing {shapes.shown(missing)} and "
-            f"extra {shapes.shown(extra)}: were they made for another config?"
+            f"{name} must have the keys of param_shapes(config), got missing {arguments.shown(missing)} and "
+            f"extra {arguments.shown(extra)}: were they made for another config?"
         )
 
 
 def check_arrays(arrays, axes, config):
     """Raise unless `arrays` holds, by the keys of `axes`, arrays of these axes, all of one dtype."""
     require_config(config)
-    shapes.require_dict("arrays", arrays)
-    shapes.require_dict("axes", axes, "param_axes(config) makes them")
+    arguments.require_dict("arrays", arrays)
+    arguments.require_dict("axes", axes, "param_axes(config) makes them")
     first = next(iter(axes), None)
     for key, letters in axes.items():
         array = arrays.get(key)
-        if not shapes.is_plain(array):
+        if not arguments.is_plain(array):
             raise TypeError(
                 f"params must be arrays without a mask, got {type(array).__name__} in {key}: convert it"
             )
         dtype = arrays[first].dtype
-        if array.dtype != dtype or dtype not in shapes.FLOATS:
+        if array.dtype != dtype or dtype not in arguments.FLOATS:
             raise TypeError(
                 "params must be arrays of one floating-point dtype, float32 or float64, got "
-                f"{shapes.dtype_name(array)} in {key} beside {shapes.dtype_name(arrays[first])} in {first}: "
-                "convert them all"
+                f"{arguments.dtype_name(array)} in {key} beside "
+                f"{arguments.dtype_name(arrays[first])} in {first}: convert them all"
             )
         expected = _shape(letters, config)
         if array.shape != expected:
             axes_of_it = f"({', '.join(letters)})"
-            shapes.require_shape(key, array, axes_of_it, expected, "is it made for another config?")
+            arguments.require_shape(key, array, axes_of_it, expected, "is it made for another config?")

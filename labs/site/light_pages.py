@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from markupsafe import Markup
 
-from labs.figures import palette
+from labs.course import palette
 
 #: How a page looks that has something to fold with buttons.
 FOLDS = r'class="[^"]*(\btoggle\b|\badmonition\b[^"]*\bdropdown\b)'

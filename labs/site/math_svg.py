@@ -26,7 +26,7 @@ from sphinx.locale import _
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
-from labs.figures import palette
+from labs.course import palette
 
 logger = logging.getLogger(__name__)
 

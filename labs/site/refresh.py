@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 
-from labs.figures import notation
+from labs.course import notation
 from labs.site import notebook_file
 from labs.site.environment import ROOT, SiteError, read_text, require_own_code
 

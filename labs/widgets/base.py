@@ -8,7 +8,7 @@ import anywidget
 import numpy as np
 import traitlets
 
-from labs.figures.palette import ROLES
+from labs.course.palette import ROLES
 from labs.widgets import modules
 
 #: More cells than this are no longer read one by one: show a part.

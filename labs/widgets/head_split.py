@@ -30,7 +30,7 @@ class HeadSplit(CourseWidget):
         values: real numbers (B,T,D), at most 512; copied.
         n_heads: H, a divisor of D; dh = D / H.
         name: what the text calls the tensor.
-        role: what it is in the model, a key of `labs.figures.palette.ROLES`: its colour.
+        role: what it is in the model, a key of `labs.course.palette.ROLES`: its colour.
         labels: for the axes "b" and "t": a text for each index, or for "t" one list of texts a batch.
         decimals: how many are shown.
         route: where to begin: "swap" (right) or "direct" (wrong).

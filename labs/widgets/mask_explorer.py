@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import traitlets
 
+from labs.llm.arguments import as_ids
 from labs.llm.model import ModelConfig, check_params, forward
-from labs.llm.shapes import as_ids
 from labs.widgets import modules, sizes
 from labs.widgets.base import MOST_CELLS, CourseWidget, check_picked, check_vocabulary
 

@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from labs.figures import palette
+from labs.course import palette
 
 HERE = Path(__file__).parent
 

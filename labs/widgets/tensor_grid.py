@@ -31,7 +31,7 @@ class TensorGrid(CourseWidget):
         values: real numbers with 1 to 4 axes and at most 512 cells; copied.
         axes: a name for each axis: a text of letters ("btd"), or a sequence where one is longer.
         name: what the text calls the array.
-        role: what it is in the model, a key of `labs.figures.palette.ROLES`: its colour.
+        role: what it is in the model, a key of `labs.course.palette.ROLES`: its colour.
         labels: axis name -> a text for each of its indices, or a list of those for each index of axis 0.
         decimals: how many are shown.
         limit: the magnitude with the strongest colour; by default the largest in `values`. Give two grids the

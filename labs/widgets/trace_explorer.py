@@ -6,10 +6,9 @@ from math import prod
 import numpy as np
 import traitlets
 
-from labs.figures import block_diagram, notation
-from labs.llm import formula
+from labs.course import diagram, notation
 from labs.llm.model import ModelConfig
-from labs.llm.trace import Step, Trace, trace
+from labs.llm.trace import Step, Trace, formula, trace
 from labs.widgets import modules, sizes
 from labs.widgets.base import MOST_CELLS, CourseWidget, check_picked, check_selected, check_vocabulary
 
@@ -212,7 +211,7 @@ def _decimals(value: np.ndarray) -> int:
 
 #: The role of each tensor that the notation page names, and what stands for the others: that of their part.
 _ROLES = {name: tensor.role for tensor in notation.TENSORS for name in tensor.code.split(", ")}
-_PART_ROLES = {node.name: node.role for node in block_diagram.NODES}
+_PART_ROLES = {node.name: node.role for node in diagram.NODES}
 
 
 def _role(step: Step, traced: Trace) -> str:

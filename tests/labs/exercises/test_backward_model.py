@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from labs.course.notation import example_sizes
 from labs.exercises import backward_model
 from labs.exercises.backward_model import LEDGER
-from labs.figures.notation import example_sizes
 from labs.llm import model, ops, tiny
 from labs.llm.trace import trace
 

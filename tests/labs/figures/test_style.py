@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from labs.figures import palette, style
+from labs.course import palette
+from labs.figures import style
 
 VALUES = np.array([[1.2, -0.001, 0.0], [-0.4, 0.6, -1.2]])
 

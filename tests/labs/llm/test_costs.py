@@ -23,7 +23,7 @@ from labs.llm.model import (
     loss_and_grads,
     swiglu,
 )
-from labs.llm.optim import AdamWConfig, adamw, adamw_init
+from labs.llm.training.optim import AdamWConfig, adamw, adamw_init
 
 COURSE = ModelConfig(vocab_size=28, d_model=32, d_ff=64, n_layers=1)
 #: (config, B, T); sizes pairwise different, so that no letter can stand in for another.

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labs.figures import palette
+from labs.course import palette
 from labs.site import light_pages
 
 

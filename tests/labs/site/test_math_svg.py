@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from labs.figures import palette
+from labs.course import palette
 from labs.site import math_svg
 from labs.site.math_svg import TexError, Typesetter, breaks_lines
 

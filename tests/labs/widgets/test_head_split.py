@@ -5,7 +5,7 @@ import pytest
 import traitlets
 from playwright.sync_api import expect
 
-from labs.figures import palette
+from labs.course import palette
 from labs.llm.model import split_heads
 from labs.widgets import HeadSplit, TensorGrid
 from tests import axe

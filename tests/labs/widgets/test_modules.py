@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labs.figures import palette
+from labs.course import palette
 from labs.widgets import modules
 
 

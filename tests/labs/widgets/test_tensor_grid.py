@@ -7,7 +7,7 @@ import pytest
 import traitlets
 from playwright.sync_api import expect
 
-from labs.figures import palette
+from labs.course import palette
 from labs.widgets import TensorGrid
 from tests import axe
 

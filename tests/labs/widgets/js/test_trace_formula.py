@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from labs.llm import formula, tiny
+from labs.llm import tiny
 from labs.llm.model import ModelConfig
 from labs.llm.parameters import init_params
-from labs.llm.trace import trace
+from labs.llm.trace import formula, trace
 from labs.widgets import modules
 
 
