@@ -112,11 +112,16 @@ class Trainer:
             fused=True,
         )
 
-    def step(self, inputs, targets):
-        """Take a step on a batch, tensors (B, T); returns the loss before it, a float in nats."""
+    def gradients(self, inputs, targets):
+        """Compute the gradients on a batch, tensors (B, T); returns the loss, a float in nats."""
         logits = self.model(inputs)
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        self.optimizer.step()
         return loss.item()
+
+    def step(self, inputs, targets):
+        """Take a step on a batch, tensors (B, T); returns the loss before it, a float in nats."""
+        loss = self.gradients(inputs, targets)
+        self.optimizer.step()
+        return loss

@@ -172,7 +172,7 @@ def _forward_case(config: ModelConfig, ids: np.ndarray) -> Case:
         x = params["embedding"][ids]
         for l in layers:
             x, _ = model.block(x, model.block_weights(params, l), config)
-        return linear(rms_norm(x, params["final_norm"], eps=eps)[0], params["unembedding"])[0]
+        return linear(rms_norm(x, params["final_norm"], eps=eps)[0], params["unembedding"])
 
     return Case(
         (params, ids, config),

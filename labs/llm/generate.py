@@ -14,8 +14,8 @@ from labs.llm.model import (
     attention,
     block_weights,
     causal_mask,
-    check_params,
     merge_heads,
+    require_params,
     rope,
     split_heads,
     swiglu,
@@ -56,7 +56,7 @@ def extend(params, ids, config, kv_cache=None):
     Raises: ValueError or TypeError if params, ids or kv_cache do not fit the config or each other.
     Source: Shazeer 2019, arXiv:1911.02150, section 2, "Multi-head attention (incremental)".
     """
-    check_params(params, config)
+    require_params(params, config)
     ids = arguments.as_array("ids", ids)
     arguments.require_axes("ids", ids, "B, Tq")
     if kv_cache is None:
@@ -70,7 +70,7 @@ def extend(params, ids, config, kv_cache=None):
         ks.append(k)
         vs.append(v)
     x, _ = rms_norm(x, params["final_norm"], eps=config.norm_eps)
-    logits, _ = linear(x, params["unembedding"])
+    logits = linear(x, params["unembedding"])
     return logits, KVCache(tuple(ks), tuple(vs))
 
 
@@ -78,12 +78,12 @@ def _extend_block(x, weights, config, positions, past_k, past_v):
     """Do what model.block does, for queries that also read keys and values of the past."""
     w = weights
     z, _ = rms_norm(x, w.attn_norm, eps=config.norm_eps)
-    q = rope(split_heads(z @ w.wq, config.n_heads), positions, base=config.rope_base)
-    k = rope(split_heads(z @ w.wk, config.n_heads), positions, base=config.rope_base)
-    v = split_heads(z @ w.wv, config.n_heads)
+    q = rope(split_heads(linear(z, w.wq), config.n_heads), positions, base=config.rope_base)
+    k = rope(split_heads(linear(z, w.wk), config.n_heads), positions, base=config.rope_base)
+    v = split_heads(linear(z, w.wv), config.n_heads)
     k, v = np.concatenate([past_k, k], axis=2), np.concatenate([past_v, v], axis=2)  # (B, H, T + Tq, dh)
     o, _ = attention(q, k, v, causal_mask(q.shape[2], k.shape[2]))
-    r = x + merge_heads(o) @ w.wo
+    r = x + linear(merge_heads(o), w.wo)
     n, _ = rms_norm(r, w.ffn_norm, eps=config.norm_eps)
     f, _ = swiglu(n, w.w1, w.w3, w.w2)
     return r + f, k, v
@@ -233,7 +233,7 @@ def generate(params, prompt, config, count, rng, *, context, temperature=1.0, to
     Raises: ValueError or TypeError, before anything is computed, if params or prompt do not fit the config, a
         number is out of range, or rng is not a generator.
     """
-    check_params(params, config)
+    require_params(params, config)
     prompt = arguments.as_array("prompt", prompt)
     arguments.require_axes("prompt", prompt, "B, T")
     count, context = arguments.require_size("count", count), arguments.require_size("context", context)

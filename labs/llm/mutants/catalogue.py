@@ -6,17 +6,26 @@ from labs.llm.mutants.planting import Edit, planted
 MISTAKES = (
     # linear and embedding
     planted(
+        "linear: multiplied in single precision",
+        "The product is computed in float32, and only its digits are float64.",
+        Edit(
+            "ops.linear",
+            "return x @ weight",
+            "return (x.astype(np.float32) @ weight.astype(np.float32)).astype(x.dtype)",
+        ),
+    ),
+    planted(
         "linear: weight not transposed",
         "The gradient goes back through W instead of its transpose.",
-        Edit("ops.linear_backward", "return dy @ weight.T, dweight", "return dy @ weight, dweight"),
+        Edit("ops.linear_backward", "dy @ weight.T", "dy @ weight"),
     ),
     planted(
         "linear: divided by B",
         "The weights' gradient is divided by the batch size, which the mean loss has already done.",
         Edit(
             "ops.linear_backward",
-            "dweight = x.reshape(-1, D_in).T @ dy.reshape(-1, D_out)",
-            "dweight = x.reshape(-1, D_in).T @ dy.reshape(-1, D_out) / len(x)",
+            "dweight = x.reshape(-1, D_in).T @ dy",
+            "dweight = x.reshape(-1, D_in).T @ dy / len(x)",
         ),
     ),
     planted(
@@ -24,15 +33,15 @@ MISTAKES = (
         "Each row of the batch overwrites the weights' gradient of the row before it.",
         Edit(
             "ops.linear_backward",
-            "dweight = x.reshape(-1, D_in).T @ dy.reshape(-1, D_out)",
-            "dweight = x[-1].reshape(-1, D_in).T @ dy[-1].reshape(-1, D_out)",
+            "dweight = x.reshape(-1, D_in).T @ dy",
+            "dweight = x[-1].reshape(-1, D_in).T @ dy.reshape(len(x), -1, D_out)[-1].reshape(-1, D_out)",
         ),
     ),
     planted(
         "linear: no dtype check",
         "Integers are multiplied as they are, and what comes out can have no gradient.",
         Edit(
-            "ops.linear",
+            "ops._as_factors",
             'x, weight = as_floats("x", x), as_floats("weight", weight)',
             "x, weight = np.asarray(x), np.asarray(weight)",
         ),
@@ -165,7 +174,7 @@ MISTAKES = (
     planted(
         "norm backward: gain forgotten in the dot product",
         "The projection uses dy where it should use dy * gain.",
-        Edit("ops.rms_norm_backward", "mean = np.vecdot(dunit, unit)", "mean = np.vecdot(dy, unit)"),
+        Edit("ops.rms_norm_backward", "mean = (dunit * unit).mean(", "mean = (dy * unit).mean("),
     ),
     planted(
         "norm backward: gain forgotten",
@@ -177,8 +186,8 @@ MISTAKES = (
         "The dot product in the projection is not divided by D.",
         Edit(
             "ops.rms_norm_backward",
-            "mean = np.vecdot(dunit, unit)[..., np.newaxis] / gain.size",
-            "mean = np.vecdot(dunit, unit)[..., np.newaxis]",
+            "mean = (dunit * unit).mean(axis=-1, keepdims=True)",
+            "mean = (dunit * unit).sum(axis=-1, keepdims=True)",
         ),
     ),
     planted(
@@ -213,7 +222,7 @@ MISTAKES = (
     planted(
         "softmax: one maximum for all",
         "The largest of all scores is subtracted everywhere: it cancels, but the future rounds the past.",
-        Edit("ops._minus_max", "largest = x.max(axis=axis, keepdims=True)", "largest = x.max(keepdims=True)"),
+        Edit("ops._minus_max", "x.max(axis=axis, keepdims=True, ", "x.max(keepdims=True, "),
     ),
     planted(
         "softmax: one sum for all",
@@ -750,7 +759,7 @@ MISTAKES = (
         "The weights of forbidden keys are set to zero after softmax, so the sum still knows the future.",
         Edit(
             "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
+            "np.copyto(scores, -np.inf, where=~mask)\n    p = ops.softmax(scores)",
             "p = ops.softmax(scores) * mask",
         ),
     ),
@@ -759,18 +768,14 @@ MISTAKES = (
         "Right in exact arithmetic; but the maximum is taken over the future too, and rounds the past by it.",
         Edit(
             "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
+            "np.copyto(scores, -np.inf, where=~mask)\n    p = ops.softmax(scores)",
             "p = ops.softmax(scores) * mask\n    p /= p.sum(axis=-1, keepdims=True)",
         ),
     ),
     planted(
         "mask: -10 instead of -inf",
         "A forbidden key keeps a weight of about exp(-10).",
-        Edit(
-            "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
-            "p = ops.softmax(np.where(mask, scores, -10.0))",
-        ),
+        Edit("model.attention", "np.copyto(scores, -np.inf, ", "np.copyto(scores, -10.0, "),
     ),
     planted(
         "padding mask: on the queries",
@@ -784,11 +789,7 @@ MISTAKES = (
     planted(
         "mask: -50 instead of -inf",
         "A forbidden key keeps a weight of about exp(-50), too little to move a bit until scores are large.",
-        Edit(
-            "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
-            "p = ops.softmax(np.where(mask, scores, -50.0))",
-        ),
+        Edit("model.attention", "np.copyto(scores, -np.inf, ", "np.copyto(scores, -50.0, "),
     ),
     planted(
         "mask: dropped for one token",
@@ -856,19 +857,15 @@ MISTAKES = (
     planted(
         "attention: softmax over queries",
         "The weights of a key add up to one, not those of a query.",
-        Edit(
-            "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
-            "p = ops.softmax(np.where(mask, scores, -np.inf), axis=-2)",
-        ),
+        Edit("model.attention", "p = ops.softmax(scores)", "p = ops.softmax(scores, axis=-2)"),
     ),
     planted(
         "attention: softmax over heads",
         "The weights of the heads add up to one.",
         Edit(
             "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
-            "p = ops.softmax(np.where(mask, scores, -1e9), axis=1) * mask",
+            "np.copyto(scores, -np.inf, where=~mask)\n    p = ops.softmax(scores)",
+            "np.copyto(scores, -1e9, where=~mask)\n    p = ops.softmax(scores, axis=1) * mask",
         ),
     ),
     planted(
@@ -890,8 +887,8 @@ MISTAKES = (
         "The scores are rounded to float32.",
         Edit(
             "model.attention",
-            "p = ops.softmax(np.where(mask, scores, -np.inf))",
-            "p = ops.softmax(np.where(mask, scores, -np.inf).astype(np.float32)).astype(q.dtype)",
+            "p = ops.softmax(scores)",
+            "p = ops.softmax(scores.astype(np.float32)).astype(q.dtype)",
         ),
     ),
     planted(
@@ -983,8 +980,8 @@ MISTAKES = (
         Edit("model.block", "z, attn_norm_cache = rms_norm(x, w.attn_norm, eps=config.norm_eps)", "z = x"),
         Edit(
             "model.block",
-            "r = x + joined @ w.wo",
-            "r, attn_norm_cache = rms_norm(x + joined @ w.wo, w.attn_norm, eps=config.norm_eps)",
+            "r = x + linear(joined, w.wo)",
+            "r, attn_norm_cache = rms_norm(x + linear(joined, w.wo), w.attn_norm, eps=config.norm_eps)",
         ),
         Edit("model.block", "n, ffn_norm_cache = rms_norm(r, w.ffn_norm, eps=config.norm_eps)", "n = r"),
         Edit(
@@ -1012,7 +1009,7 @@ MISTAKES = (
     planted(
         "block: residual missing around attention",
         "The stream is replaced by what attention gathered.",
-        Edit("model.block", "r = x + joined @ w.wo", "r = joined @ w.wo"),
+        Edit("model.block", "r = x + linear(joined, w.wo)", "r = linear(joined, w.wo)"),
     ),
     planted(
         "block: residual missing around SwiGLU",
@@ -1022,7 +1019,7 @@ MISTAKES = (
     planted(
         "block: residual from the normalised x",
         "The branch is added to z instead of x.",
-        Edit("model.block", "r = x + joined @ w.wo", "r = z + joined @ w.wo"),
+        Edit("model.block", "r = x + linear(joined, w.wo)", "r = z + linear(joined, w.wo)"),
     ),
     planted(
         "block: branches side by side",
@@ -1036,20 +1033,20 @@ MISTAKES = (
     planted(
         "block: output projection skipped",
         "The heads' results are added without wo.",
-        Edit("model.block", "r = x + joined @ w.wo", "r = x + joined"),
+        Edit("model.block", "r = x + linear(joined, w.wo)", "r = x + joined"),
     ),
     planted(
         "block: added in place",
         "The branch is added into x, which the norm's cache still holds.",
-        Edit("model.block", "r = x + joined @ w.wo", "r = np.add(x, joined @ w.wo, out=x)"),
+        Edit("model.block", "r = x + linear(joined, w.wo)", "r = np.add(x, linear(joined, w.wo), out=x)"),
     ),
     planted(
         "block: weight transposed",
         "wq is used as (out, in), the way PyTorch stores it.",
         Edit(
             "model.block",
-            "q = split_heads(z @ w.wq, config.n_heads)",
-            "q = split_heads(z @ w.wq.T, config.n_heads)",
+            "q = split_heads(linear(z, w.wq), config.n_heads)",
+            "q = split_heads(linear(z, w.wq).T, config.n_heads)",
         ),
     ),
     planted(
@@ -1057,8 +1054,8 @@ MISTAKES = (
         "A copied line kept its weight.",
         Edit(
             "model.block",
-            "k = split_heads(z @ w.wk, config.n_heads)",
-            "k = split_heads(z @ w.wq, config.n_heads)",
+            "k = split_heads(linear(z, w.wk), config.n_heads)",
+            "k = split_heads(linear(z, w.wq), config.n_heads)",
         ),
     ),
     planted(
@@ -1066,7 +1063,7 @@ MISTAKES = (
         "Values are made from the stream instead of its normalised form.",
         Edit(
             "model.block",
-            "v = split_heads(z @ w.wv, config.n_heads)",
+            "v = split_heads(linear(z, w.wv), config.n_heads)",
             "v = split_heads(x @ w.wv, config.n_heads)",
         ),
     ),
@@ -1112,8 +1109,8 @@ MISTAKES = (
         "wo receives the gradient of y instead of that of r.",
         Edit(
             "model.block_backward",
-            "djoined, dwo = linear_backward(dr, LinearCache(cache.joined, w.wo))",
-            "djoined, dwo = linear_backward(dy, LinearCache(cache.joined, w.wo))",
+            "djoined, dwo = linear_backward(dr, cache.joined, w.wo)",
+            "djoined, dwo = linear_backward(dy, cache.joined, w.wo)",
         ),
     ),
     planted(
@@ -1140,8 +1137,8 @@ MISTAKES = (
         "The logits are made from the stream as it is.",
         Edit(
             "model.forward",
-            'x, final_norm_cache = rms_norm(x, params["final_norm"], eps=config.norm_eps)',
-            '_, final_norm_cache = rms_norm(x, params["final_norm"], eps=config.norm_eps)',
+            'final, final_norm_cache = rms_norm(x, params["final_norm"], eps=config.norm_eps)',
+            'final, (_, final_norm_cache) = x, rms_norm(x, params["final_norm"], eps=config.norm_eps)',
         ),
     ),
     planted(

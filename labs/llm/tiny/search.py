@@ -12,7 +12,7 @@ import numpy as np
 
 from labs.llm import arguments, tiny
 from labs.llm.model import forward, loss_and_grads
-from labs.llm.parameters import check_params, param_shapes
+from labs.llm.parameters import param_shapes, require_params
 
 #: Standard deviations of the draw, by the last part of the key. Gains are uniform in GAINS.
 SCALES = {
@@ -110,7 +110,7 @@ def _activations(cache):
         yield from (block.attn_norm.x, block.z, block.q, block.k, block.v, block.joined)
         yield from (block.ffn_norm.x, block.n)
         yield from (block.swiglu.u, block.swiglu.gate, block.swiglu.up, block.hidden)
-    yield from (cache.final_norm.x, cache.unembedding.x)
+    yield from (cache.final_norm.x, cache.final)
 
 
 def broken_bounds(params):
@@ -131,7 +131,7 @@ def as_text(seed, drawn, trained):
     """Return the content of the weights file: JSON, with one row of a parameter on each line."""
     seed = arguments.require_size("seed", seed, least=0)
     for params in (drawn, trained):
-        check_params(params, tiny.CONFIG)
+        require_params(params, tiny.CONFIG)
     return "\n".join(
         [
             "{",

@@ -197,6 +197,97 @@ def evaluate(tree, tensors, sizes, index):
     return float(_evaluated(tree, lambda name, place: _entry(tensors[name], name, place), sizes, index))
 
 
+def evaluate_all(tree, tensors, sizes, axes):
+    """Compute every entry of a tensor at once: each index letter is an axis of arrays that broadcast.
+
+    Args:
+        tree, tensors, sizes: as for evaluate.
+        axes: the length of each axis by its letter, in order.
+
+    Returns: float64, with these axes. It needs memory for all terms of a sum at once, and may add them in
+        another order than evaluate.
+    Raises: as evaluate.
+    """
+    arguments.require_dict("tensors", tensors)
+    arguments.require_dict("sizes", sizes, "give the number of each size by its name")
+    arguments.require_dict("axes", axes, "give the length of each axis by its letter")
+    axes = {letter: arguments.require_size(f"axes[{letter!r}]", length) for letter, length in axes.items()}
+    _require_tree(tree)
+    with np.errstate(divide="raise", invalid="raise", over="ignore", under="ignore"):
+        value = _array(tree, tensors, sizes, axes, np.True_)
+    return np.array(np.broadcast_to(value, tuple(axes.values())), np.float64)
+
+
+def _array(tree, tensors, sizes, axes, wanted):
+    """Return the values of a tree as an array that broadcasts to the lengths of `axes`.
+
+    `wanted` is False where an `if` has chosen the other branch: what stands there is never used, and what it
+    would read may not be there.
+    """
+
+    def array(child):
+        return _array(child, tensors, sizes, axes, wanted)
+
+    match tree:
+        case ["number", number]:
+            return number
+        case ["infinity"]:
+            return math.inf
+        case ["size", name]:
+            return sizes[name]
+        case ["index", letter]:
+            after = len(axes) - 1 - list(axes).index(letter)
+            return np.arange(axes[letter]).reshape(-1, *[1] * after)
+        case ["at", name, entries]:
+            return _entries(tensors[name], name, [np.where(wanted, array(entry), 0) for entry in entries])
+        case ["neg", operand]:
+            return -array(operand)
+        case ["call", name, argument]:
+            return getattr(np, name)(array(argument))
+        case ["if", condition, then, otherwise]:
+            chosen = array(condition)
+            return np.where(
+                chosen,
+                _array(then, tensors, sizes, axes, wanted & chosen),
+                _array(otherwise, tensors, sizes, axes, wanted & ~chosen),
+            )
+        case ["sum" | "max" as over, body, loops, condition]:
+            inner = axes | {letter: sizes[size] for letter, size in loops}
+            new = tuple(range(-len(loops), 0))
+            wanted = np.expand_dims(wanted, new)
+            if condition is not None:
+                wanted = wanted & _array(condition, tensors, sizes, inner, wanted)
+            terms = np.where(wanted, _array(body, tensors, sizes, inner, wanted), _NOTHING[over])
+            lengths = tuple(inner[letter] for letter, _ in loops)
+            terms = np.broadcast_to(terms, np.broadcast_shapes(terms.shape, lengths))
+            return getattr(terms, over)(axis=new)
+        case ["**", base, exponent]:
+            return np.power(np.asarray(array(base), float), array(exponent))
+        case [sign, left, right]:
+            return _COMPUTE[sign](array(left), array(right))
+
+
+#: What adds nothing to a sum or a maximum.
+_NOTHING = {"sum": 0, "max": -math.inf}
+
+
+def _entries(tensor, name, places):
+    """Return the entries of a tensor at whole numbers, one array of them for each axis."""
+    _require_tensor(name, tensor)
+    inside = len(places) == tensor.ndim and all(
+        place.dtype.kind in "iu" and (place >= 0).all() and (place < length).all()
+        for place, length in zip(places, tensor.shape, strict=True)
+    )
+    if not inside:
+        raise IndexError(f"{name} must be read inside its shape {tensor.shape}, got an index outside")
+    return tensor[tuple(places)]
+
+
+def _require_tensor(name, tensor):
+    if not isinstance(tensor, np.ndarray):
+        raise TypeError(f"{name} must be an array, got {type(tensor).__name__}: convert it with np.array")
+
+
 def leaves(tree, sizes, index, tensors):
     """List the entries that `evaluate` reads, in the order in which it does, each as often as it does.
 
@@ -297,8 +388,7 @@ def _evaluated(tree, read, sizes, index):
 
 
 def _entry(array, name, place):
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be an array, got {type(array).__name__}: convert it with np.array")
+    _require_tensor(name, array)
     if len(place) != array.ndim or not all(
         type(i) is int and 0 <= i < size for i, size in zip(place, array.shape, strict=True)
     ):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labs.llm import arguments
-from labs.llm.parameters import ModelConfig, check_keys, check_params
+from labs.llm.parameters import ModelConfig, require_keys, require_params
 from labs.llm.training import data, optim
 
 try:
@@ -65,7 +65,7 @@ def save(path, checkpoint):
     Raises: ValueError or TypeError if the parts of the checkpoint do not fit together; OSError if the file
         cannot be written. Either way the old file stays.
     """
-    check_checkpoint(checkpoint)
+    require_checkpoint(checkpoint)
     path = _as_path(path)
     with _unfinished(path) as folder:
         unfinished = folder / path.name
@@ -135,7 +135,7 @@ def load(path):
     with path.open("rb") as file:
         try:
             checkpoint = _read(file)
-            check_checkpoint(checkpoint)
+            require_checkpoint(checkpoint)
         except Exception as error:  # whatever zipfile, NumPy and JSON find wrong with a foreign file
             raise ValueError(
                 f"path must be a checkpoint written by save, got {arguments.shown(str(path))}, and "
@@ -190,7 +190,7 @@ def _read(file):
             part, key = name.split(".", maxsplit=1)
             groups[part][key] = member
         for part, group in groups.items():
-            check_keys(part, group, config)
+            require_keys(part, group, config)
             groups[part] = {key: _array(archive, member) for key, member in group.items()}
     return Checkpoint(
         config=config,
@@ -222,11 +222,11 @@ def _array(archive, member):
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def check_checkpoint(checkpoint):
+def require_checkpoint(checkpoint):
     """Raise ValueError or TypeError unless the parts fit together and all numbers are finite."""
     arguments.require_type("checkpoint", checkpoint, Checkpoint, "start makes one, and load reads one")
-    check_params(checkpoint.params, checkpoint.config)
-    optim.check_state(checkpoint.optimizer, checkpoint.params)
+    require_params(checkpoint.params, checkpoint.config)
+    optim.require_state(checkpoint.optimizer, checkpoint.params)
     data.require_vocabulary(checkpoint.vocabulary, checkpoint.config.vocab_size)
     generator(checkpoint.rng)
     groups = (checkpoint.params, checkpoint.optimizer.mean, checkpoint.optimizer.square)

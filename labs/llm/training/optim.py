@@ -60,7 +60,7 @@ def adamw_init(params):
     return AdamWState(0, zeros, {key: array.copy() for key, array in zeros.items()})
 
 
-def check_state(state, params):
+def require_state(state, params):
     """Raise ValueError or TypeError unless `state` is an AdamWState for these parameters."""
     _require_arrays("params", params)
     arguments.require_type("state", state, AdamWState, "adamw_init makes the first one")
@@ -95,7 +95,7 @@ def adamw(params, grads, state, learning_rate, config):
     """
     learning_rate = arguments.require_positive("learning_rate", learning_rate)
     arguments.require_type("config", config, AdamWConfig, "AdamWConfig() has the usual constants")
-    check_state(state, params)
+    require_state(state, params)
     _require_like("grads", grads, params)
     t = int(state.step) + 1
     beta1, beta2 = config.beta1, config.beta2

@@ -15,7 +15,8 @@ from labs.llm.model import forward, init_params, loss_and_grads
 from labs.llm.ops import cross_entropy
 from labs.llm.parameters import require_config
 from labs.llm.training import data, optim
-from labs.llm.training.checkpoint import Checkpoint, check_checkpoint, generator, require_writable, save
+from labs.llm.training.checkpoint import Checkpoint, generator, require_checkpoint, require_writable, save
+from labs.llm.training.memory import keep_freed_memory
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,9 @@ def train(checkpoint, corpus, settings, *, path=None):
         OSError if nothing can be saved at `path`; later, ValueError if the training diverges, before the step
         that would spoil the parameters.
     """
+    keep_freed_memory()
     _require_arguments(checkpoint, settings)
-    check_checkpoint(checkpoint)
+    require_checkpoint(checkpoint)
     arguments.require_type("corpus", corpus, data.Corpus, "data.build_corpus(text) makes it")
     data.require_vocabulary(corpus.vocabulary)
     if tuple(corpus.vocabulary) != tuple(checkpoint.vocabulary):

@@ -52,10 +52,10 @@ def boxes(drawn_model):
     w = model.block_weights(params, 0)
 
     def attention(z):
-        q, k, v = (model.split_heads(z @ matrix, config.n_heads) for matrix in (w.wq, w.wk, w.wv))
+        q, k, v = (model.split_heads(ops.linear(z, matrix), config.n_heads) for matrix in (w.wq, w.wk, w.wv))
         q, k = model.rope(q, base=config.rope_base), model.rope(k, base=config.rope_base)
         o, _ = model.attention(q, k, v, model.causal_mask(z.shape[1]))
-        return model.merge_heads(o) @ w.wo
+        return ops.linear(model.merge_heads(o), w.wo)
 
     return {
         "attn_norm": lambda x: ops.rms_norm(x, w.attn_norm, eps=config.norm_eps)[0],
@@ -74,11 +74,11 @@ def carried(drawn_model, library=model):
     return {
         ("embedding", "attn_norm"): x,
         ("attn_norm", "attention"): block.z,
-        ("attention", "attn_add"): block.joined @ block.weights.wo,
+        ("attention", "attn_add"): ops.linear(block.joined, block.weights.wo),
         ("embedding", "attn_add"): x,
         ("attn_add", "ffn_norm"): r,
         ("ffn_norm", "swiglu"): block.swiglu.x,
-        ("swiglu", "ffn_add"): block.hidden @ block.weights.w2,
+        ("swiglu", "ffn_add"): ops.linear(block.hidden, block.weights.w2),
         ("attn_add", "ffn_add"): r,
         ("ffn_add", "final_norm"): y,
     }

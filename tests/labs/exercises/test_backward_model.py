@@ -227,7 +227,7 @@ def kept_arrays():
     block = cache.blocks[0]
     return {
         "chances": ops.cross_entropy(logits, tiny.TARGET_IDS)[1].p,
-        "final": cache.unembedding.x,
+        "final": cache.final,
         "y": cache.final_norm.x,
         "hidden": block.hidden,
         "gate": block.swiglu.gate,

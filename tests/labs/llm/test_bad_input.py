@@ -336,7 +336,7 @@ def optional(arguments, *names):
 
 CALLS = {
     ops.linear: {"x": (X, vectors), "weight": (WEIGHTS.w1, ranked)},
-    ops.linear_backward: {"dy": (U, gradient), "cache": (ops.linear(X, WEIGHTS.w1)[1], cache)},
+    ops.linear_backward: {"dy": (U, gradient), "x": (X, vectors), "weight": (WEIGHTS.w1, ranked)},
     ops.embedding: {"ids": (IDS, lambda good: ids(good)[:-3]), "table": (PARAMS["embedding"], ranked)},
     ops.embedding_backward: {"dx": (X, gradient), "cache": (FORWARD.embedding, cache)},
     ops.rms_norm: {"x": (X, vectors), "gain": (WEIGHTS.attn_norm, ranked), "eps": (1e-5, number)},
@@ -367,13 +367,13 @@ CALLS = {
         "seed": (0, seed),
         "dtype": (np.float32, dtype),
     },
-    parameters.check_params: {"params": (PARAMS, dictionary), "config": (CONFIG, of_its_type)},
-    parameters.check_keys: {
+    parameters.require_params: {"params": (PARAMS, dictionary), "config": (CONFIG, of_its_type)},
+    parameters.require_keys: {
         "name": given("params"),
         "params": (PARAMS, lambda good: dictionary(good)[:7]),
         "config": (CONFIG, of_its_type),
     },
-    parameters.check_arrays: {
+    parameters.require_arrays: {
         "arrays": (
             PARAMS,
             lambda good: [wrong for wrong in dictionary(good) if wrong != {**good, LONG: 1}][:5],
@@ -447,7 +447,7 @@ CALLS = {
         "decays": (optim.is_matrix, function),
     },
     optim.adamw_init: {"params": (PARAMS, arrays_by_name)},
-    optim.check_state: {"state": (STATE, of_its_type), "params": (PARAMS, arrays_by_name)},
+    optim.require_state: {"state": (STATE, of_its_type), "params": (PARAMS, arrays_by_name)},
     optim.adamw: {
         "params": (PARAMS, dictionary),
         "grads": (GRADS, dictionary),
@@ -505,7 +505,7 @@ CALLS = {
     checkpoint.save: {"path": ("x.npz", path), "checkpoint": (START, of_its_type)},
     checkpoint.load: {"path": ("x.npz", path)},
     checkpoint.require_writable: {"path": ("x.npz", path)},
-    checkpoint.check_checkpoint: {"checkpoint": (START, of_its_type)},
+    checkpoint.require_checkpoint: {"checkpoint": (START, of_its_type)},
     checkpoint.generator: {"state": (START.rng, lambda _: [None, 3, {}, LONG, {**START.rng, "state": None}])},
     costs.parameter_counts: {"config": (CONFIG, of_its_type)},
     costs.forward_flops: {**{name: COSTS[name] for name in ("config", "B", "T")}, "past": (0, count)},

@@ -184,7 +184,7 @@ def test_activations_are_those_in_the_caches(config, B, T, dtype):
         "residual stream": nbytes(
             (tuple((b.attn_norm.x, b.ffn_norm.x) for b in blocks), cache.final_norm.x), besides=given
         ),
-        "normalised": nbytes((tuple((b.z, b.n) for b in blocks), cache.unembedding.x))
+        "normalised": nbytes((tuple((b.z, b.n) for b in blocks), cache.final))
         + nbytes(tuple(n.inv_rms for n in (*sum(normed[0], ()), normed[1]))),
         "qkv": nbytes(tuple((b.q, b.k, b.v) for b in blocks)),
         "attention weights": nbytes(tuple(b.attention.p for b in blocks)),

@@ -347,9 +347,9 @@ def test_block_is_two_branches_beside_the_residual_stream(example, rng):
     x, w = rng.standard_normal((3, 7, 24)), model.block_weights(params, 1)
     y, cache = model.block(x, w, config)
     z = ops.rms_norm(x, w.attn_norm)[0]
-    q, k, v = (model.split_heads(z @ weight, 4) for weight in (w.wq, w.wk, w.wv))
+    q, k, v = (model.split_heads(ops.linear(z, weight), 4) for weight in (w.wq, w.wk, w.wv))
     joined = model.merge_heads(model.attention(model.rope(q), model.rope(k), v, model.causal_mask(7))[0])
-    r = x + joined @ w.wo
+    r = x + ops.linear(joined, w.wo)
     n = ops.rms_norm(r, w.ffn_norm)[0]
     branch, swiglu_cache = model.swiglu(n, w.w1, w.w3, w.w2)
     assert (y == r + branch).all()

@@ -31,7 +31,7 @@ def test_every_operation_is_done_wrong_somewhere():
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
     }
-    helpers = {"check_params", "check_arrays", "check_keys", "require_config"}
+    helpers = {"require_params", "require_arrays", "require_keys", "require_config"}
     helpers |= {"param_axes", "param_shapes", "block_weights"}
     helpers = {f"parameters.{name}" for name in helpers} | {"model.loss_and_grads"}
     right = functions - {mistake.where for mistake in MISTAKES}

@@ -72,7 +72,7 @@ def test_what_follows_a_letter_depends_on_more_than_the_letter():
 @pytest.mark.parametrize("load", [tiny.params, tiny.trained_params])
 def test_stored_weights(load):
     params = load()
-    model.check_params(params, tiny.CONFIG)
+    model.require_params(params, tiny.CONFIG)
     assert sum(array.size for array in params.values()) == 808
     for key, array in params.items():
         assert array.dtype == np.float64
