@@ -11,7 +11,7 @@ import quickjs
 import sphinx_book_theme
 from ipywidgets.embed import embed_data
 
-from labs.widgets import modules
+from labs.widgets.shared import modules
 
 ASSETS = Path(__file__).parents[3] / "book" / "assets"
 HOST = ASSETS / "labs-host.js"

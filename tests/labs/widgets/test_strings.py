@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from labs.widgets import modules
+from labs.widgets.shared import modules
 from tests.labs.widgets import examples
 
 #: All text of the page, attributes that are read out, and what pointing and choosing brings up; not what is
@@ -73,8 +73,16 @@ def test_no_text_is_hard_coded(show, make):
     assert [word for word in words if word not in ("dh", "logits", "dlogits")] == []
 
 
+def tables():
+    """The table of each folder by its name; that of `shared` has sections."""
+    return {
+        file.parent.name: json.loads(file.read_text("utf8")) for file in modules.WIDGETS.glob("*/en.json")
+    }
+
+
 def test_every_string_is_used():
-    sources = "".join(file.read_text("utf8") for file in (modules.HERE / "js").glob("*.js"))
-    table = json.loads((modules.HERE / "strings" / "en.json").read_text("utf8"))
-    names = [name for texts in table.values() for name in texts if not name.startswith("axis_")]
+    sources = "".join(file.read_text("utf8") for file in modules.WIDGETS.glob("*/*.js"))
+    shared = tables().pop("shared")
+    sections = [*shared.values(), *(texts for folder, texts in tables().items() if folder != "shared")]
+    names = [name for texts in sections for name in texts if not name.startswith("axis_")]
     assert [name for name in names if not re.search(rf"\.{name}\b", sources)] == []

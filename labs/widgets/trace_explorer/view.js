@@ -1,0 +1,385 @@
+// The widget TraceExplorer: every number of one forward and one backward pass, and how each of them comes about.
+import { element, fill, onFrame, setText } from "../shared/dom.js";
+import { linkAddress, readAddress, traceAddress } from "./address.js";
+import { mapPhase, traceMap } from "./map.js";
+import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./state.js";
+import { cellIndex, currentMatrix, idleChoices, sourcesOf, stepSentence, termsOfEntry } from "./state.js";
+import { entryBefore, readersOf, readTrace, traceState } from "./state.js";
+import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./state.js";
+import { numberTable, tensorGrid, textTable } from "../shared/grid.js";
+import { range } from "../shared/numbers.js";
+import { button, choice, fold, indexChoices, onChange, save, slider, tensorTitle } from "../shared/parts.js";
+
+const GIVEN = ["strings", "sizes", "layers", "labels"];
+const CHOSEN = ["step", "layer", "batch", "head", "selected", "trail"];
+
+/** The reader can go back so many times. */
+const LONGEST_TRAIL = 50;
+
+function readModel(trace, model) {
+  return traceState(trace, Object.fromEntries([...GIVEN, ...CHOSEN].map((name) => [name, model.get(name)])));
+}
+
+/** The elements of the widget, those by name that are filled later. */
+function frame({ texts }) {
+  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+  const matrix = part("div", "labs-matrix");
+  const entry = part("div", "labs-entry");
+  const title = part("p", "labs-title");
+  const actions = part("div", "labs-actions");
+  const terms = part("div", "labs-terms");
+  const parts = {
+    intro: part("p", "labs-intro", texts.intro),
+    walk: part("div", "labs-controls labs-walk"),
+    map: part("div", "labs-map-box"),
+    pickers: part("div", "labs-controls"),
+    head: part("div", "labs-head", title, actions),
+    note: element("p", { class: "labs-note", role: "status" }),
+    copied: element("textarea", { class: "labs-copied", readonly: "", hidden: "", "aria-label": texts.copy }),
+    about: part("p", "labs-about"),
+    readers: part("p", "labs-readers"),
+    detail: part("div", "labs-detail", matrix, entry),
+    status: element("p", { class: "labs-status", role: "status" }),
+    heading: part("p", "labs-heading", texts.sources, part("span", "labs-hint", texts.choose_source)),
+    origin: part("div", "labs-origin", terms),
+  };
+  const root = element("div", { class: "labs-root labs-trace-explorer" }, ...Object.values(parts));
+  return { ...parts, title, actions, terms, matrix, entry, root };
+}
+
+/** The buttons, the slider and the choices: `move(values)` hears the reader, `update(state)` shows the state. */
+function addControls({ walk, pickers }, first, model, { now, move }) {
+  const { texts, words, sizes, labels } = first;
+  const stepBy = (by) => () => {
+    const place = neighbour(now(), by);
+    if (place !== null) move(valuesAt(now(), place)); // null at once after the click that led to an end
+  };
+  const previous = button(walk, texts.previous, stepBy(-1));
+  const next = button(walk, texts.next, stepBy(1));
+  const scrub = slider(walk, texts.step, [1, first.walk.length], (number) =>
+    move(valuesAt(now(), first.walk[number - 1])),
+  );
+  const updates = [];
+  if (firstOf(first, "backward") !== null) {
+    const phases = ["forward", "backward"];
+    const toPhase = (index) => move(valuesAt(now(), firstOf(now(), phases[index])));
+    const phase = choice(pickers, texts.pass, [texts.forward, texts.backward], toPhase);
+    updates.push((state) => phase.update(phases.indexOf(mapPhase(state))));
+  }
+  if (first.layers > 1) {
+    const toLayer = (layer) => {
+      const place = sameInLayer(now(), layer);
+      move(place === null ? { layer } : valuesAt(now(), place));
+    };
+    const layer = choice(pickers, texts.layer, range(first.layers).map(String), toLayer);
+    updates.push((state) => layer.update(state.layer));
+  }
+  const leading = { axes: ["b", "h"], shape: [sizes.B, sizes.H], labels, words };
+  const indices = indexChoices(pickers, leading, ["batch", "head"], model);
+  return {
+    update(state) {
+      previous.update(neighbour(state, -1) !== null);
+      next.update(neighbour(state, 1) !== null);
+      const number = walkPosition(state) + 1;
+      scrub.update(number, fill(texts.step_of, { number, all: state.walk.length }));
+      for (const update of updates) update(state);
+      indices.update(state, idleChoices(state));
+    },
+  };
+}
+
+/** How the selected entry comes about, in four lines.  Returns { update(state) }. */
+function addFormula(el) {
+  const line = (className) => element("p", { class: className, translate: "no" });
+  const [symbols, placed, filled] = [line("labs-symbols"), line("labs-placed"), line("labs-filled")];
+  const number = element("b", { translate: "no" });
+  const exact = element("span");
+  const result = element("p", { class: "labs-result" }, number, " ", exact);
+  const remarks = element("p", { class: "labs-remarks" });
+  el.append(symbols, placed, filled, result, remarks);
+  return {
+    update(state) {
+      const formula = entryFormula(state);
+      symbols.replaceChildren(...colored(state, formula.symbols));
+      placed.replaceChildren(...colored(state, formula.placed));
+      setText(filled, formula.filled);
+      setText(number, formula.result);
+      setText(exact, formula.exact);
+      setText(remarks, formula.remarks.join(" "));
+    },
+  };
+}
+
+/** The nodes of a formula: names of tensors in the colours of their roles, `_(...)` set low. */
+function colored(state, text) {
+  const { current, steps, places } = state;
+  const roles = { [current.name]: current.role };
+  for (const [name, key] of Object.entries(current.reads)) roles[name] = steps[places.get(key)].role;
+  return text.split(/(_\([^()]*\)|[A-Za-z](?:(?!_\()\w)*)/).map((piece) => {
+    if (piece.startsWith("_(")) return element("sub", {}, ...colored(state, piece.slice(2, -1)));
+    const role = Object.hasOwn(roles, piece) ? roles[piece] : undefined;
+    return role === undefined ? piece : element("span", { style: `color:var(--labs-role-${role})` }, piece);
+  });
+}
+
+/** Which steps read the current tensor; `go(place)` hears where the reader wants to go.  Returns { update(state) }. */
+function addReaders(el, go) {
+  let shown = "";
+  return {
+    update(state) {
+      const { name, places } = readersOf(state);
+      const wanted = `${name} ${places}`;
+      if (wanted === shown) return; // a button keeps the focus
+      shown = wanted;
+      const links = places.map((place) => {
+        const { key, role } = state.steps[place];
+        const attributes = { type: "button", class: "labs-link", translate: "no" };
+        const style = `color:var(--labs-role-${role})`;
+        const link = element("button", { ...attributes, style }, shortKey(state, key));
+        link.addEventListener("click", () => go(place));
+        return link;
+      });
+      const start = fill(state.texts.read_by, { name });
+      el.replaceChildren(...(links.length === 0 ? [] : [start, ...links.flatMap((link) => [" ", link])]));
+    },
+  };
+}
+
+/** The terms that add up to the selected entry.  Returns { update(state) }. */
+function addTerms(el) {
+  const title = element("p", { class: "labs-terms-title" });
+  const box = element("div", { class: "labs-grid-box", tabindex: 0, role: "group" });
+  const result = element("p", { class: "labs-terms-result" });
+  el.append(title, box, result);
+  const table = numberTable(box);
+  return {
+    update(state) {
+      const terms = termsOfEntry(state);
+      el.hidden = terms === null;
+      if (terms === null) return;
+      setText(title, terms.title);
+      box.setAttribute("aria-label", terms.title);
+      box.hidden = terms.table.rows.length === 0;
+      table.update(terms.table);
+      setText(result, terms.result);
+    },
+  };
+}
+
+/**
+ * The matrices that the selected entry was computed from, with what was read in them.  `point(place, index)` and
+ * `follow(place, index)` hear the reader.  Returns { update(state), reveal(), destroy() }; `reveal` scrolls wide
+ * matrices to what was read.
+ */
+function addSources(el, { point, follow }) {
+  let slots = new Map(); // "place:leading" -> { root, grid, source }: a matrix that stays is only brought up to date
+
+  function slot(state, source) {
+    const made = { source };
+    const at = (id) => [made.source.place, cellIndex(state, made.source, id)];
+    const handlers = {
+      point: (id) => (id < 0 ? point(null) : point(...at(id))),
+      select: (id) => id >= 0 && follow(...at(id)),
+    };
+    const style = `color:var(--labs-role-${state.steps[source.place].role})`;
+    const title = element("p", { class: "labs-source-title", translate: "no", style }, source.spec.label);
+    made.root = element("div", { class: "labs-source-tensor" }, title);
+    made.grid = tensorGrid(made.root, source.spec, handlers);
+    return made;
+  }
+
+  function drop({ root, grid }) {
+    grid.destroy();
+    root.remove();
+  }
+
+  return {
+    update(state) {
+      const before = slots;
+      slots = new Map();
+      for (const source of sourcesOf(state)) {
+        const key = `${source.place}:${source.leading}`;
+        const kept = before.get(key) ?? slot(state, source);
+        before.delete(key);
+        kept.source = source;
+        kept.grid.update(source.spec);
+        slots.set(key, kept);
+      }
+      for (const gone of before.values()) drop(gone);
+      [...slots.values()].forEach(({ root }, n) => {
+        if (el.children[n + 1] !== root) el.insertBefore(root, el.children[n + 1] ?? null); // after the terms
+      });
+    },
+    reveal() {
+      for (const { grid, source } of slots.values()) grid.reveal(source.first);
+    },
+    destroy() {
+      for (const each of slots.values()) drop(each);
+    },
+  };
+}
+
+/** How to use the keyboard, and in a built page how to link to an entry, under a fold. */
+function addHelp(el, texts) {
+  const lines = [texts.keys_grid, texts.keys_map, texts.keys_slider, ...(self.labsHost ? [texts.links] : [])];
+  const items = lines.map((line) => element("li", {}, line));
+  const summary = element("summary", {}, texts.help);
+  el.append(element("details", { class: "labs-more" }, summary, element("ul", {}, ...items)));
+}
+
+/** Put a text on the clipboard; false where the browser does not allow it. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Scroll so that a node is the first thing in the window, below what the page keeps there (scroll-padding). */
+function scrollToTop(node) {
+  node.scrollIntoView({ block: "start", behavior: "instant" });
+}
+
+function keepInSight(node) {
+  const { top, bottom } = node.getBoundingClientRect();
+  const kept = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0; // "auto" is none
+  if (top < kept || bottom > innerHeight) scrollToTop(node);
+}
+
+function render({ model, el }) {
+  const trace = readTrace({ steps: model.get("steps"), numbers: model.get("numbers") });
+  let state = readModel(trace, model);
+  let pointed = null; // { place, index } under the pointer or focused: known to this view alone
+  let address = null; // of what is shown
+  let arrive = null; // what is to be done once after the next drawing
+
+  const parts = frame(state);
+  el.append(parts.root);
+  const { texts } = state;
+
+  const now = () => readModel(trace, model);
+  const tell = (note) => setText(parts.note, note);
+  const move = (values) => {
+    tell("");
+    save(model, values);
+  };
+  const point = (place, index) => {
+    pointed = place === null ? null : { place, index };
+    drawStatus();
+  };
+  const follow = (place, index) => {
+    const { step, batch, head, selected } = state; // as drawn: that is where the reader was
+    const trail = [...model.get("trail"), [step, batch, head, selected]].slice(-LONGEST_TRAIL);
+    arrive = () => {
+      grid.focus();
+      keepInSight(parts.head);
+    };
+    move({ ...valuesAtEntry(now(), place, index), trail });
+  };
+  const goBack = () => {
+    const trail = model.get("trail");
+    if (trail.length === 0) return; // at once after the click that emptied it
+    const [step, batch, head, selected] = trail.at(-1);
+    const { layer } = valuesAt(now(), step);
+    arrive = () => keepInSight(parts.head);
+    move({ step, layer, batch, head, selected, trail: trail.slice(0, -1) });
+  };
+  const copy = async () => {
+    const text = entryText(now());
+    const done = await copied(text);
+    tell(done ? texts.copied : texts.copy_by_hand);
+    parts.copied.hidden = done;
+    parts.copied.value = text;
+    if (!done) parts.copied.select();
+  };
+
+  const controls = addControls(parts, state, model, { now, move });
+  const go = (place) => move(valuesAt(now(), place));
+  const map = traceMap(parts.map, texts, go);
+  const readers = addReaders(parts.readers, go);
+  const gridHandlers = {
+    follow: true,
+    point: (id) => (id < 0 ? point(null) : point(state.step, cellIndex(state, currentMatrix(state), id))),
+    // an entry of what is drawn: the model may be one step further
+    select: (id) => move(valuesAtEntry(state, state.step, cellIndex(state, currentMatrix(state), id))),
+  };
+  const grid = tensorGrid(parts.matrix, currentSpec(state), gridHandlers);
+  const formula = addFormula(parts.entry);
+  const back = button(parts.actions, texts.back, goBack);
+  button(parts.actions, texts.copy, copy);
+  const terms = addTerms(parts.terms);
+  const sources = addSources(parts.origin, { point, follow });
+  const text = fold(parts.root, texts.as_text);
+  addHelp(parts.root, texts);
+
+  function drawStatus() {
+    const { place, index } = pointed ?? { place: state.step, index: state.entry };
+    setText(parts.status, entrySentence(state, state.steps[place], index));
+  }
+
+  const link = linkAddress(parts.root, ".labs-trace-explorer", (fragment) => {
+    const found = readAddress(fragment, trace.steps);
+    if (found === null) return;
+    if (found.wrong === undefined) move(valuesOf(found));
+    else tell(fill(texts.wrong_address, { address: found.wrong }));
+    // a link to a tensor shows the map too; one to a number, and the note, what is below it
+    arrive = () => scrollToTop(found.index === null ? parts.root : parts.head);
+    draw();
+  });
+
+  /** The model's values for what an address means. */
+  function valuesOf({ place, index, picked }) {
+    const before = now();
+    if (index !== null) return valuesAtEntry(before, place, index);
+    const { b = before.batch, h = before.head } = picked;
+    return { ...valuesAt(before, place), batch: b, head: h };
+  }
+
+  function drawAddress() {
+    const next = traceAddress(shortKey(state, state.current.key), state.current, state.entry);
+    if (address !== null && address !== next) link.write(next);
+    address = next;
+  }
+
+  const draw = onFrame(() => {
+    state = now();
+    const spec = currentSpec(state);
+    map.update(state);
+    controls.update(state);
+    parts.title.replaceChildren(tensorTitle({ ...state.current, axes: sizeLetters(state.current) }));
+    setText(parts.about, stepSentence(state));
+    readers.update(state);
+    grid.update(spec);
+    formula.update(state);
+    terms.update(state);
+    sources.update(state);
+    parts.heading.hidden = parts.origin.querySelector(".labs-source-tensor") === null;
+    const before = entryBefore(state);
+    back.update(before !== null, before === null ? texts.back : fill(texts.back_to, { entry: before }));
+    parts.copied.hidden = true;
+    text.update(textTable(spec));
+    grid.reveal(state.selected);
+    sources.reveal();
+    pointed = null;
+    drawStatus();
+    drawAddress();
+    const last = arrive;
+    arrive = null;
+    last?.();
+  });
+  const ignore = onChange(model, CHOSEN, draw);
+  draw();
+
+  return () => {
+    ignore();
+    draw.cancel();
+    link.close();
+    grid.destroy();
+    sources.destroy();
+    parts.root.remove();
+  };
+}
+
+export default { render };
