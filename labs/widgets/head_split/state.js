@@ -46,7 +46,7 @@ export function rightlyPlaced(origin, shape, H) {
 /**
  * What the widget shows, from what its model holds:
  *   shape, n_heads, route, show, batch, selected, name, values, labels, decimals   as in Python
- *   strings   its sections "tensor" and "head_split"
+ *   strings   "tensor" and "head_split", which becomes "own"
  * To it are added the sizes, the arrangement that the route leads to, and which places are right in it.
  */
 export function headSplitState(held) {
@@ -54,8 +54,8 @@ export function headSplitState(held) {
   const [B, T, D] = shape;
   const origin = headSplitOrigin(route, shape, H);
   const right = rightlyPlaced(origin, shape, H);
-  const texts = { axes: ["b", "t", "d"], words: strings.tensor, texts: strings.head_split };
-  return { ...held, ...texts, B, T, D, H, dh: D / H, origin, right };
+  const texts = { ...strings, own: strings.head_split };
+  return { ...held, strings: texts, axes: ["b", "t", "d"], B, T, D, H, dh: D / H, origin, right };
 }
 
 /** The text of a cell: its number, or the position and column that it comes from. */
@@ -91,10 +91,10 @@ export function sourceSpec(state) {
 
 /** The grid of one head after the split: what the code takes for positions, by the columns of the head. */
 export function headSpec(state, batch, head) {
-  const { B, H, T, dh, origin, right, texts } = state;
+  const { B, H, T, dh, origin, right, strings } = state;
   const place = (t, e) => flatIndex([batch, head, t, e], [B, H, T, dh]);
   return {
-    label: `${texts.result}[${batch},${head}]`,
+    label: `${strings.own.result}[${batch},${head}]`,
     caption: [placeWords(state, "b", batch, batch), placeWords(state, "h", head, batch)].join(", "),
     corner: ["t", "e"],
     rows: axisHeaders(state, 1, batch),
@@ -106,19 +106,19 @@ export function headSpec(state, batch, head) {
 
 /** "Q[0,2,5] lands at heads[0,1,2,1]: batch 0, head 1, ...", and where it belongs if that is elsewhere. */
 export function landing(state, flat) {
-  const { B, H, T, dh, origin, shape, name, route, texts } = state;
+  const { B, H, T, dh, origin, shape, name, route, strings } = state;
   const target = unravel(origin.indexOf(flat), [B, H, T, dh]);
   const home = headSplitHome(flat, shape, H);
   const axes = ["b", "h", "t", "dh"];
   const words = (index) => axes.map((axis, a) => placeWords(state, axis, index[a], index[0]));
-  const lands = fill(texts.lands, {
+  const lands = fill(strings.own.lands, {
     name,
     source: unravel(flat, shape).join(","),
-    result: texts.result,
+    result: strings.own.result,
     target: target.join(","),
     places: words(target).join(", "),
   });
-  if (target.join() === home.join()) return route === "swap" ? lands : `${lands} ${texts.by_luck}`;
+  if (target.join() === home.join()) return route === "swap" ? lands : `${lands} ${strings.own.by_luck}`;
   const [, head, position] = words(home); // its column in the head is right on either route
-  return `${lands} ${fill(texts.elsewhere, { places: `${head}, ${position}` })}`;
+  return `${lands} ${fill(strings.own.elsewhere, { places: `${head}, ${position}` })}`;
 }

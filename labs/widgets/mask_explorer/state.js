@@ -7,7 +7,7 @@ import { fill } from "../shared/dom.js";
 
 /**
  * The state from what the model holds: params, settings, shape [B,H,T,dh], ids, last_targets, vocabulary,
- * decimals and what the reader chose as in Python, and strings with "tensor", "attention" and "mask_explorer".
+ * decimals and what the reader chose as in Python, and strings.
  *
  * To it are added, for the chosen text: its tokens, the mask, `now` (the forward pass on the tokens), `moved`
  * (how far each position's logits are from those of the stored tokens), the targets, `leaks` (the pairs by
@@ -16,7 +16,6 @@ import { fill } from "../shared/dom.js";
 export function maskState(held) {
   const { params, settings, shape, ids, tokens, batch, same_position, last_targets, vocabulary, strings } = held;
   const [B, H, T, dh] = shape;
-  const texts = { words: strings.tensor, pairs: strings.attention, texts: strings.mask_explorer };
   const part = (values) => values.slice(batch * T, (batch + 1) * T);
   const [text, stored] = [part(tokens), part(ids)];
   const padded = part(held.padding);
@@ -29,7 +28,7 @@ export function maskState(held) {
   const lists = range(B).map((b) => letters.slice(b * T, (b + 1) * T));
   return {
     ...held,
-    ...texts,
+    strings: { ...strings, own: strings.mask_explorer },
     ...{ B, H, T, dh, V: vocabulary.length, text, stored, padded, mask, now },
     labels: { i: lists, j: lists, t: lists, v: [vocabulary] },
     moved: range(T).map((i) => largestChange(now.logits, before.logits, i, vocabulary.length)),
@@ -64,13 +63,14 @@ function ofHead({ H, head }, values) {
 
 /** The grids of pairs: scores, masked scores, weights; what leaks is outlined. */
 export function maskSpecs(state) {
-  const { now, pairs, leaks } = state;
+  const { now, leaks } = state;
+  const { attention } = state.strings;
   const scores = ofHead(state, now.scores);
   const limit = Math.max(...scores.map(Math.abs)) || 1;
   const matrices = [
-    { symbol: "S", caption: pairs.scores, values: scores, limit },
-    { symbol: "S + M", caption: pairs.masked_scores, values: ofHead(state, now.masked), limit, hatched: true },
-    { symbol: "P", caption: pairs.weights, values: ofHead(state, now.weights), limit: 1, hatched: true },
+    { symbol: "S", caption: attention.scores, values: scores, limit },
+    { symbol: "S + M", caption: attention.masked_scores, values: ofHead(state, now.masked), limit, hatched: true },
+    { symbol: "P", caption: attention.weights, values: ofHead(state, now.weights), limit: 1, hatched: true },
   ];
   const outlined = (cell) => (leaks.includes(cell.id) ? { ...cell, className: "labs-leak" } : cell);
   return matrices.map((matrix) => {
@@ -82,9 +82,9 @@ export function maskSpecs(state) {
 
 /** The grids of what comes of the weights: the output of the head, and the logits. */
 export function resultSpecs(state) {
-  const { now, batch, head, dh, V, texts, limit } = state;
-  const output = { symbol: `O[${batch},${head}]`, caption: texts.output, values: ofHead(state, now.o) };
-  const logits = { symbol: `logits[${batch}]`, caption: texts.logits, values: now.logits };
+  const { now, batch, head, dh, V, strings, limit } = state;
+  const output = { symbol: `O[${batch},${head}]`, caption: strings.own.output, values: ofHead(state, now.o) };
+  const logits = { symbol: `logits[${batch}]`, caption: strings.own.logits, values: now.logits };
   return [
     rowsSpec(state, { ...output, limit: limit.output, axis: "e", width: dh }),
     rowsSpec(state, { ...logits, limit: limit.logits, axis: "v", width: V }),
@@ -93,12 +93,12 @@ export function resultSpecs(state) {
 
 /** A matrix with a row for each position, to read and not to select. */
 function rowsSpec(state, { symbol, caption, values, limit, axis, width }) {
-  const { batch, decimals, pairs, T } = state;
+  const { batch, decimals, strings, T } = state;
   const tensor = { ...state, axes: ["t", axis], shape: [T, width] };
   const cell = (id) => {
     const none = Number.isNaN(values[id]);
     const share = none ? null : scaleFraction(values[id], limit);
-    return { id, text: numberText(values[id], decimals, pairs), share, disabled: true };
+    return { id, text: numberText(values[id], decimals, strings), share, disabled: true };
   };
   const columns = axisHeaders(tensor, 1, batch);
   return {
@@ -113,32 +113,33 @@ function rowsSpec(state, { symbol, caption, values, limit, axis, width }) {
 }
 
 /** The position in words: `position 2 "t"`. */
-export function positionWords({ labels, words, batch }, t) {
-  return placeWords({ labels, words }, "t", t, batch);
+export function positionWords({ labels, strings, batch }, t) {
+  return placeWords({ labels, strings }, "t", t, batch);
 }
 
 /** How far the logits of a position have moved: "0" only where not a bit has changed. */
-export function movedText({ moved, decimals, pairs, texts }, t) {
-  if (moved[t] === 0) return texts.not_moved;
-  const text = numberText(moved[t], decimals, pairs);
-  return Number(text) === 0 ? fill(texts.hardly_moved, { step: (10 ** -decimals).toFixed(decimals) }) : text;
+export function movedText({ moved, decimals, strings }, t) {
+  if (moved[t] === 0) return strings.own.not_moved;
+  const text = numberText(moved[t], decimals, strings);
+  return Number(text) === 0 ? fill(strings.own.hardly_moved, { step: (10 ** -decimals).toFixed(decimals) }) : text;
 }
 
 /** The target of a position as the text table shows it; padding is asked nothing. */
-export function targetText({ targets, padded, vocabulary, texts }, t) {
-  return padded[t] ? texts.no_target : vocabulary[targets[t]];
+export function targetText({ targets, padded, vocabulary, strings }, t) {
+  return padded[t] ? strings.own.no_target : vocabulary[targets[t]];
 }
 
 /** Who can read an answer, in words. */
 export function leakVerdict(state) {
-  const { same_position, leaks, mask, T, texts } = state;
+  const { same_position, leaks, mask, T } = state;
+  const { own } = state.strings;
   const positions = leaks.map((id) => Math.floor(id / T)).join(", ");
-  if (same_position) return leaks.length > 0 ? fill(texts.same_verdict, { positions }) : texts.residual_verdict;
-  if (leaks.length > 0) return fill(texts.leak_verdict, { positions });
+  if (same_position) return leaks.length > 0 ? fill(own.same_verdict, { positions }) : own.residual_verdict;
+  if (leaks.length > 0) return fill(own.leak_verdict, { positions });
   const later = range(T * T).find((id) => mask[id] && id % T > Math.floor(id / T));
-  if (later === undefined) return texts.causal_verdict;
+  if (later === undefined) return own.causal_verdict;
   const query = pairPlace(state, "i", Math.floor(later / T));
-  return fill(texts.later_verdict, { query, key: pairPlace(state, "j", later % T) });
+  return fill(own.later_verdict, { query, key: pairPlace(state, "j", later % T) });
 }
 
 /** Whether a position can see what it should say, or what comes after it. */
@@ -147,16 +148,16 @@ export function leaking({ same_position, mask, T }) {
 }
 
 /** Which logits have moved since the tokens were changed, in words. */
-export function movedVerdict({ text, stored, moved, texts, T }) {
+export function movedVerdict({ text, stored, moved, T, strings: { own } }) {
   const changed = range(T).filter((t) => text[t] !== stored[t]);
-  if (changed.length === 0) return texts.unchanged;
+  if (changed.length === 0) return own.unchanged;
   const moves = range(T).filter((t) => moved[t] > 0);
   const stays = range(T).filter((t) => moved[t] === 0);
   const early = moves.filter((t) => t < changed[0]);
   return [
-    moves.length > 0 && fill(texts.moved_at, { positions: moves.join(", ") }),
-    stays.length > 0 && fill(texts.stayed_at, { positions: stays.join(", ") }),
-    early.length > 0 && fill(texts.moved_early, { positions: early.join(", ") }),
+    moves.length > 0 && fill(own.moved_at, { positions: moves.join(", ") }),
+    stays.length > 0 && fill(own.stayed_at, { positions: stays.join(", ") }),
+    early.length > 0 && fill(own.moved_early, { positions: early.join(", ") }),
   ]
     .filter(Boolean)
     .join(" ");
@@ -164,19 +165,20 @@ export function movedVerdict({ text, stored, moved, texts, T }) {
 
 /** What happens in the first row with nothing to read: { title, steps }; without one, what to try. */
 export function reportOf(state) {
-  const { empty, texts, pairs, now, T } = state;
+  const { empty, now, T, strings } = state;
+  const { own } = strings;
   if (empty.length === 0) {
-    return { title: texts.try_title, steps: [texts.try_mask, texts.try_token, texts.try_same, texts.try_padding] };
+    return { title: own.try_title, steps: [own.try_mask, own.try_token, own.try_same, own.try_padding] };
   }
   const row = ofHead(state, now.masked).slice(empty[0] * T, (empty[0] + 1) * T);
   const largest = Math.max(...row);
   const numbers = { largest, difference: row[0] - largest, power: Math.exp(row[0] - largest) };
-  const unbroken = (value) => numberText(value, 2, pairs).replace("-", "\u2011"); // a line may end at a hyphen
+  const unbroken = (value) => numberText(value, 2, strings).replace("-", "\u2011"); // a line may end at a hyphen
   const shown = Object.entries(numbers).map(([name, value]) => [name, unbroken(value)]);
   const places = Object.fromEntries(shown);
   return {
-    title: fill(texts.empty_title, { query: pairPlace(state, "i", empty[0]) }),
-    steps: [texts.empty_max, texts.empty_difference, texts.empty_spreads, texts.empty_library].map((step) =>
+    title: fill(own.empty_title, { query: pairPlace(state, "i", empty[0]) }),
+    steps: [own.empty_max, own.empty_difference, own.empty_spreads, own.empty_library].map((step) =>
       fill(step, places),
     ),
   };
@@ -184,10 +186,10 @@ export function reportOf(state) {
 
 /** A pair in words: what its entry in the mask is, and what choosing it does. */
 export function pairSentence(state, id) {
-  const { T, now, mask, decimals, pairs, texts } = state;
+  const { T, now, mask, decimals, strings } = state;
   if (id >= T * T) return sumSentence(state, ofHead(state, now.weights), id - T * T);
-  const show = (values) => numberText(ofHead(state, values)[id], decimals, pairs);
-  return fill(mask[id] ? texts.allowed : texts.forbidden, {
+  const show = (values) => numberText(ofHead(state, values)[id], decimals, strings);
+  return fill(mask[id] ? strings.own.allowed : strings.own.forbidden, {
     query: pairPlace(state, "i", Math.floor(id / T)),
     key: pairPlace(state, "j", id % T),
     score: show(now.scores),
@@ -197,15 +199,16 @@ export function pairSentence(state, id) {
 
 /** A number of the head's output in words. */
 export function outputSentence(state, id) {
-  const { dh, now, decimals, pairs, texts } = state;
-  const value = numberText(ofHead(state, now.o)[id], decimals, pairs);
-  return fill(texts.output_number, { position: positionWords(state, Math.floor(id / dh)), column: id % dh, value });
+  const { dh, now, decimals, strings } = state;
+  const value = numberText(ofHead(state, now.o)[id], decimals, strings);
+  const position = positionWords(state, Math.floor(id / dh));
+  return fill(strings.own.output_number, { position, column: id % dh, value });
 }
 
 /** A logit in words. */
 export function logitSentence(state, id) {
-  const { V, now, decimals, pairs, texts, vocabulary } = state;
-  const value = numberText(now.logits[id], decimals, pairs);
+  const { V, now, decimals, strings, vocabulary } = state;
+  const value = numberText(now.logits[id], decimals, strings);
   const position = positionWords(state, Math.floor(id / V));
-  return fill(texts.logit_number, { position, token: vocabulary[id % V], value });
+  return fill(strings.own.logit_number, { position, token: vocabulary[id % V], value });
 }

@@ -1,35 +1,18 @@
 // The widget MaskExplorer: the model with one layer, live, under a mask that the reader makes.
-import { element, fill, onFrame, setAttribute, setText } from "../shared/dom.js";
+import { element, fill, part, setAttribute, setText } from "../shared/dom.js";
+import { textTable } from "../shared/grid.js";
+import { range } from "../shared/numbers.js";
+import { button, checkbox, fold, indexChoices, save, setAcross, tensorTitle } from "../shared/parts.js";
+import { mountView } from "../shared/view.js";
 import { leakVerdict, leaking, logitSentence, maskSpecs, maskState, movedText, movedVerdict } from "./state.js";
 import { outputSentence, pairSentence, positionWords, reportOf, resultSpecs, targetText, turnOver } from "./state.js";
-import { tensorGrid, textTable } from "../shared/grid.js";
-import { range } from "../shared/numbers.js";
-import { button, checkbox, fold, indexChoices, onChange, save, setAcross, tensorTitle } from "../shared/parts.js";
 
-const GIVEN = ["params", "settings", "shape", "ids", "last_targets", "vocabulary", "limit", "decimals"];
-const LOOK = ["strings", "digits"];
-const CHOSEN = ["batch", "head", "causal", "same_position", "padding", "flipped", "tokens"];
-
-function readModel(model) {
-  const names = [...GIVEN, ...LOOK, ...CHOSEN];
-  return maskState(Object.fromEntries(names.map((name) => [name, model.get(name)])));
-}
-
-/** The grids of pairs, complete for `tensorGrid`. */
-function pairSpecs(state, marked) {
-  const { digits } = state;
-  return maskSpecs(state).map((spec) => ({ ...spec, selected: -1, marked: [marked], digits }));
-}
-
-/** The grids of outputs and logits, complete for `tensorGrid`. */
-function outputSpecs(state) {
-  const { digits } = state;
-  return resultSpecs(state).map((spec) => ({ ...spec, selected: -1, marked: [], digits }));
-}
+const inputs = ["params", "settings", "shape", "ids", "last_targets", "vocabulary"];
+const given = [...inputs, "limit", "decimals", "digits", "across"];
+const chosen = ["batch", "head", "causal", "same_position", "padding", "flipped", "tokens"];
 
 /** The elements of the widget, those by name that are filled later, around the rest. */
-function frame({ B, T, V, texts }) {
-  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+function frame({ B, T, V, strings }, status) {
   const parts = {
     pickers: part("div", "labs-controls"),
     switches: part("div", "labs-controls"),
@@ -37,24 +20,25 @@ function frame({ B, T, V, texts }) {
     moved: part("p", "labs-moved-verdict"),
     pairs: part("div", "labs-matrices labs-pairs"),
     verdict: part("p", "labs-verdict"),
-    status: element("p", { class: "labs-status", role: "status" }),
+    status,
     results: part("div", "labs-matrices labs-pairs"),
     report: part("div", "labs-report"),
   };
   const tensor = { name: "logits", role: "logits", shape: [B, T, V], axes: ["b", "t", "v"] };
-  const title = part("p", "labs-title", tensorTitle(tensor), ", ", texts.layer);
+  const title = part("p", "labs-title", tensorTitle(tensor), ", ", strings.own.layer);
   parts.root = part("div", "labs-root labs-mask-explorer", title, ...Object.values(parts));
   return parts;
 }
 
 /** The controls: what the reader does changes the model, `update(state)` shows what the model says. */
 function addControls({ pickers, switches }, state, model) {
-  const { B, H, T, labels, words, texts } = state;
-  const leading = { axes: ["b", "h"], shape: [B, H], labels, words };
+  const { B, H, T, labels, strings } = state;
+  const { own } = strings;
+  const leading = { axes: ["b", "h"], shape: [B, H], labels, strings };
   const indices = indexChoices(pickers, leading, ["batch", "head"], model);
-  const causal = checkbox(switches, texts.causal, (checked) => save(model, { causal: checked }));
-  const same = checkbox(switches, texts.same_position, (checked) => save(model, { same_position: checked }));
-  button(switches, texts.reset, () => {
+  const causal = checkbox(switches, own.causal, (checked) => save(model, { causal: checked }));
+  const same = checkbox(switches, own.same_position, (checked) => save(model, { same_position: checked }));
+  button(switches, own.reset, () => {
     const mask = { causal: true, padding: Array(B * T).fill(false), flipped: [] };
     save(model, { ...mask, same_position: false, tokens: [...model.get("ids")] });
   });
@@ -69,7 +53,8 @@ function addControls({ pickers, switches }, state, model) {
 
 /** The text as a table: a token to choose and a box for padding at each position, the targets, what moved. */
 function addText(el, state, model) {
-  const { T, texts, vocabulary } = state;
+  const { T, vocabulary, strings } = state;
+  const { own } = strings;
   const change = (name, t, value) => {
     const place = model.get("batch") * T + t;
     save(model, { [name]: model.get(name).with(place, value) });
@@ -87,6 +72,7 @@ function addText(el, state, model) {
     box.addEventListener("change", () => change("padding", t, box.checked));
     return box;
   });
+  const labelled = boxes.map((box) => element("label", {}, box));
   const targets = positions.map(() => element("span", { translate: "no" }));
   const moved = positions.map(() => element("span", { translate: "no" }));
   const line = (name, children) =>
@@ -94,21 +80,15 @@ function addText(el, state, model) {
   const head = positions.map((t) => element("th", { scope: "col" }, String(t)));
   const table = element(
     "table",
-    {
-      class: "labs-grid labs-text",
-      "aria-label": texts.text_label,
-    },
+    { class: "labs-grid labs-text", "aria-label": own.text_label },
     element("thead", {}, element("tr", {}, element("td", { class: "labs-corner" }, "t→"), ...head)),
     element(
       "tbody",
       {},
-      line(texts.row_token, tokens),
-      line(
-        texts.row_padding,
-        boxes.map((box) => element("label", {}, box)),
-      ),
-      line(texts.row_target, targets),
-      line(texts.row_moved, moved),
+      line(own.row_token, tokens),
+      line(own.row_padding, labelled),
+      line(own.row_target, targets),
+      line(own.row_moved, moved),
     ),
   );
   el.append(table);
@@ -117,10 +97,10 @@ function addText(el, state, model) {
       for (const t of positions) {
         const position = positionWords(now, t);
         tokens[t].selectedIndex = now.text[t];
-        setAttribute(tokens[t], "aria-label", fill(texts.token_at, { position }));
+        setAttribute(tokens[t], "aria-label", fill(own.token_at, { position }));
         tokens[t].classList.toggle("labs-changed", now.text[t] !== now.stored[t]);
         boxes[t].checked = now.padded[t];
-        setAttribute(boxes[t], "aria-label", fill(texts.padding_at, { position }));
+        setAttribute(boxes[t], "aria-label", fill(own.padding_at, { position }));
         setText(targets[t], targetText(now, t));
         setText(moved[t], movedText(now, t));
         moved[t].classList.toggle("labs-has-moved", now.moved[t] !== 0);
@@ -135,65 +115,32 @@ function drawReport(el, { title, steps }) {
   el.replaceChildren(element("p", { class: "labs-report-title" }, title), element("ol", {}, ...items));
 }
 
-function render({ model, el }) {
-  let state = readModel(model);
-  let pointed = -1; // the pair under the pointer or focused, and
-  let said = null; // what is said of what is pointed at, from the state: known to this view alone
-
-  const parts = frame(state);
-  el.append(parts.root);
+function build({ model, state, status, addGrids }) {
+  const parts = frame(state, status);
   const controls = addControls(parts, state, model);
   const text = addText(parts.text, state, model);
-  const numbers = fold(parts.root, state.texts.as_text);
+  const numbers = fold(parts.root, state.strings.own.as_text);
 
-  const say = (sentence) => (id) => {
-    said = id < 0 ? null : (now) => sentence(now, id);
-    drawStatus();
-  };
-  const pairHandlers = {
-    point(id) {
-      pointed = id;
-      for (const grid of pairGrids) grid.mark([id]);
-      say(pairSentence)(id);
+  const select = (id) => save(model, { flipped: turnOver(model.get("flipped"), id) });
+  addGrids(parts.pairs, maskSpecs, { sentence: pairSentence, select, linked: true });
+  const sentence = (now, id, n) => [outputSentence, logitSentence][n](now, id);
+  addGrids(parts.results, resultSpecs, { sentence });
+  setAcross(parts.pairs, state.across.pairs);
+  setAcross(parts.results, state.across.results);
+
+  return {
+    root: parts.root,
+    update(now, specs) {
+      controls.update(now);
+      text.update(now);
+      setText(parts.moved, movedVerdict(now));
+      setText(parts.verdict, leakVerdict(now));
+      parts.verdict.classList.toggle("labs-is-wrong", leaking(now));
+      drawReport(parts.report, reportOf(now));
+      parts.report.classList.toggle("labs-is-wrong", now.empty.length > 0);
+      numbers.update(specs.map(textTable).join("\n\n"));
     },
-    select: (id) => save(model, { flipped: turnOver(model.get("flipped"), id) }),
-  };
-  setAcross(parts.pairs, model.get("across").pairs);
-  setAcross(parts.results, model.get("across").results);
-  const pairGrids = pairSpecs(state, pointed).map((spec) => tensorGrid(parts.pairs, spec, pairHandlers));
-  const sentences = [outputSentence, logitSentence];
-  const resultGrids = outputSpecs(state).map((spec, index) =>
-    tensorGrid(parts.results, spec, { point: say(sentences[index]), select: () => {} }),
-  );
-
-  function drawStatus() {
-    setText(parts.status, said === null ? state.texts.hint : said(state));
-  }
-
-  const draw = onFrame(() => {
-    state = readModel(model);
-    const [pairs, results] = [pairSpecs(state, pointed), outputSpecs(state)];
-    pairGrids.forEach((grid, index) => grid.update(pairs[index]));
-    resultGrids.forEach((grid, index) => grid.update(results[index]));
-    controls.update(state);
-    text.update(state);
-    setText(parts.moved, movedVerdict(state));
-    setText(parts.verdict, leakVerdict(state));
-    parts.verdict.classList.toggle("labs-is-wrong", leaking(state));
-    drawReport(parts.report, reportOf(state));
-    parts.report.classList.toggle("labs-is-wrong", state.empty.length > 0);
-    numbers.update([...pairs, ...results].map(textTable).join("\n\n"));
-    drawStatus();
-  });
-  const ignore = onChange(model, CHOSEN, draw);
-  draw();
-
-  return () => {
-    ignore();
-    draw.cancel();
-    for (const grid of [...pairGrids, ...resultGrids]) grid.destroy();
-    parts.root.remove();
   };
 }
 
-export default { render };
+export default { render: (mount) => mountView(mount, { given, chosen, stateOf: maskState, build }) };

@@ -75,7 +75,7 @@ export const curveBox = `0 0 ${CURVE.width} ${CURVE.height}`;
 
 /** The score over n - m; if layouts are mixed, the right one stays as a dashed line. */
 export function drawCurve(svg, state) {
-  const { m, n, mixed, score, texts } = state;
+  const { m, n, mixed, score, strings } = state;
   const limit = state.bound || 1;
   const { width, height, left, right, top, bottom } = CURVE;
   const x = (distance) => left + ((distance + LAST_POSITION) / (2 * LAST_POSITION)) * (width - left - right);
@@ -93,9 +93,9 @@ export function drawCurve(svg, state) {
     ...[-60, -40, -20, 0, 20, 40, 60].map((distance) =>
       label("labs-tick", [x(distance), height - bottom + 8], String(distance)),
     ),
-    label("labs-tick", [left, 9], texts.curve_score, "start"),
-    label("labs-tick", [width - right, 9], mixed ? texts.curve_dotted : "", "end"),
-    label("labs-tick", [width - right, height - 9], texts.curve_distance, "end"),
+    label("labs-tick", [left, 9], strings.own.curve_score, "start"),
+    label("labs-tick", [width - right, 9], mixed ? strings.own.curve_dotted : "", "end"),
+    label("labs-tick", [width - right, height - 9], strings.own.curve_distance, "end"),
     line("labs-here", [x(n - m), top], [x(n - m), height - bottom]),
     polyline(mixed ? "labs-curve labs-right-curve" : "labs-curve", all.map(place)),
     polyline("labs-curve labs-wrong-curve", mixedUp.map(place)),

@@ -43,7 +43,7 @@ export function slide({ m, n, together }, name, position) {
 /**
  * What the widget shows, from what its model holds:
  *   q, k, v, m, n, base, pair, mixed, rotate_values, together   as in Python
- *   strings   its section "rope_explorer"
+ *   strings   "rope_explorer", which becomes "own"
  * To it are added the turned vectors, the score, the score further on, and the score in one layout.
  */
 export function ropeState(held) {
@@ -51,7 +51,7 @@ export function ropeState(held) {
   const width = q.length;
   const layouts = { q: "neighbours", k: mixed ? "halves" : "neighbours", v: "neighbours" };
   const positions = { q: m, k: n, v: rotate_values ? n : 0 };
-  const state = { ...held, width, layouts, positions, texts: strings.rope_explorer };
+  const state = { ...held, width, layouts, positions, strings: { own: strings.rope_explorer } };
   const turned = (name, shift) => turnPairs(held[name], positions[name] + shift, base, layouts[name]);
   return {
     ...state,
@@ -76,10 +76,10 @@ export function significant(value) {
 }
 
 /** The rows of the table of angles: { name, turn, radians, degrees } for q, k, v and for k after q. */
-export function angleRows({ m, n, positions, speed, rotate_values, texts }) {
+export function angleRows({ m, n, positions, speed, rotate_values, strings }) {
   const row = (name, position) => ({
     name,
-    turn: name === "v" && !rotate_values ? texts.not_turned : fill(texts.turn, { position }),
+    turn: name === "v" && !rotate_values ? strings.own.not_turned : fill(strings.own.turn, { position }),
     radians: format(position * speed, DECIMALS),
     degrees: format((position * speed * 180) / Math.PI, 1),
   });
@@ -93,7 +93,7 @@ export function sameScore({ bound }, one, other) {
 
 /** What the numbers say: { score, findings }, each finding as { text, wrong }. */
 export function verdictOf(state) {
-  const { m, n, mixed, rotate_values, score, scoreFurtherOn, scoreInOneLayout, texts } = state;
+  const { m, n, mixed, rotate_values, score, scoreFurtherOn, scoreInOneLayout, strings } = state;
   const values = {
     distance: n - m,
     shift: SHIFT,
@@ -111,11 +111,11 @@ export function verdictOf(state) {
   const distanceCounts = sameScore(state, score, scoreFurtherOn);
   const asInOneLayout = sameScore(state, score, scoreInOneLayout);
   return {
-    score: fill(texts.score_now, values),
+    score: fill(strings.own.score_now, values),
     findings: [
-      finding(distanceCounts, texts.score_stays, texts.score_moves),
-      ...(mixed ? [finding(asInOneLayout, texts.mixed_equal, texts.mixed_off)] : []),
-      finding(!rotate_values, texts.value_stays, texts.value_turned),
+      finding(distanceCounts, strings.own.score_stays, strings.own.score_moves),
+      ...(mixed ? [finding(asInOneLayout, strings.own.mixed_equal, strings.own.mixed_off)] : []),
+      finding(!rotate_values, strings.own.value_stays, strings.own.value_turned),
     ],
   };
 }
@@ -143,7 +143,7 @@ export function pairOfCell(state, id) {
 
 /** The grid of the turned vectors and of the products that add up to the score: a part of its `spec`. */
 export function turnedSpec(state) {
-  const { width, pair, limit, texts } = state;
+  const { width, pair, limit, strings } = state;
   const label = { q: "q", k: "k", v: "v", product: "q × k" };
   const cell = (value, id) => ({
     id,
@@ -152,13 +152,13 @@ export function turnedSpec(state) {
   });
   const ids = range(ROWS.length * width);
   return {
-    label: texts.grid,
-    caption: texts.grid,
+    label: strings.own.grid,
+    caption: strings.own.grid,
     corner: [null, "e"],
     rows: ROWS.map((row) => ({ index: null, label: label[row] })),
     columns: range(width).map((index) => ({ index, label: null })),
     groups: range(width / 2).map((index) => ({
-      text: fill(texts.pair_number, { pair: index }),
+      text: fill(strings.own.pair_number, { pair: index }),
       span: 2,
       className: "labs-pair",
     })),
@@ -170,13 +170,13 @@ export function turnedSpec(state) {
 
 /** A cell of the grid in words. */
 export function cellSentence(state, id) {
-  const { texts } = state;
+  const { strings } = state;
   const { row, column } = placeOf(state, id);
   const value = format(rowValues(state, row)[column], DECIMALS);
   const pair = pairOfCell(state, id);
-  if (row === "product") return fill(texts.product_cell, { column, value });
+  if (row === "product") return fill(strings.own.product_cell, { column, value });
   const before = format(state[row][column], DECIMALS);
-  return fill(texts.vector_cell, { name: row, column, value, before, pair });
+  return fill(strings.own.vector_cell, { name: row, column, value, before, pair });
 }
 
 /** The largest of 1, 2, 5, 10, 20, ... and their decimal fractions that is at most `limit`: a round mark. */

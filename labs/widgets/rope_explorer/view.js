@@ -1,24 +1,20 @@
 // The widget RopeExplorer: a query and a key turned by their positions, and the score that comes of it.
-import { element, fill, onFrame, setAttribute, setText, svgElement } from "../shared/dom.js";
+import { element, fill, part, setAttribute, svgElement } from "../shared/dom.js";
+import { textTable } from "../shared/grid.js";
 import { format, range } from "../shared/numbers.js";
-import { tensorGrid, textTable } from "../shared/grid.js";
-import { checkbox, choice, fold, onChange, save, slider, tensorTitle } from "../shared/parts.js";
+import { checkbox, choice, fold, save, slider, tensorTitle } from "../shared/parts.js";
+import { mountView } from "../shared/view.js";
+import { circleBox, curveBox, drawCircle, drawCurve } from "./pictures.js";
 import { LAST_POSITION, ropeState, scoreCurve, slide } from "./state.js";
 import { angleRows, cellSentence, pairOfCell, significant, turnedSpec, verdictOf } from "./state.js";
-import { circleBox, curveBox, drawCircle, drawCurve } from "./pictures.js";
 
-const GIVEN = ["q", "k", "v", "bases", "limit", "strings", "digits"];
-const CHOSEN = ["m", "n", "base", "pair", "together", "mixed", "rotate_values"];
-
-function readModel(model) {
-  return ropeState(Object.fromEntries([...GIVEN, ...CHOSEN].map((name) => [name, model.get(name)])));
-}
+const given = ["q", "k", "v", "bases", "limit", "digits"];
+const chosen = ["m", "n", "base", "pair", "together", "mixed", "rotate_values"];
 
 const vectorTitle = (name, width) => tensorTitle({ name, role: name, shape: [width], axes: ["dh"] });
 
 /** The elements of the widget: those that are filled later by name, around the rest. */
-function frame({ width, texts }) {
-  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+function frame({ width, strings }, status) {
   const picture = (className, viewBox) => svgElement("svg", { class: className, viewBox, role: "img" });
   const parts = {
     sliders: part("div", "labs-sliders"),
@@ -29,26 +25,26 @@ function frame({ width, texts }) {
     angles: part("table", "labs-angles"),
     verdict: element("div", { class: "labs-rope-verdict", role: "status" }),
     grid: part("div", "labs-turned"),
-    status: element("p", { class: "labs-status", role: "status" }),
   };
   parts.root = part(
     "div",
     "labs-root labs-rope",
     part("p", "labs-title", vectorTitle("q", width), " ", vectorTitle("k", width)),
-    part("p", "labs-rope-intro", texts.intro),
+    part("p", "labs-rope-intro", strings.own.intro),
     parts.sliders,
     parts.choices,
     parts.breakers,
     part("div", "labs-pictures", parts.circle, parts.curve),
     part("div", "labs-reading", parts.angles, parts.verdict),
     parts.grid,
-    parts.status,
+    status,
   );
   return parts;
 }
 
 /** The controls: what the reader does changes the model, `update(state)` shows what the model says. */
-function addControls(parts, { width, bases, texts }, model, draw) {
+function addControls(parts, { width, bases, strings }, model, draw) {
+  const { own } = strings;
   const slideTo = (name) => (position) => {
     const now = Object.fromEntries(["m", "n", "together"].map((each) => [each, model.get(each)]));
     save(model, slide(now, name, position));
@@ -56,15 +52,15 @@ function addControls(parts, { width, bases, texts }, model, draw) {
   };
   const set = (name) => (value) => save(model, { [name]: value });
   const positions = [0, LAST_POSITION];
-  const m = slider(parts.sliders, texts.query_position, positions, slideTo("m"));
-  const n = slider(parts.sliders, texts.key_position, positions, slideTo("n"));
-  const together = checkbox(parts.choices, texts.together, set("together"));
-  const base = choice(parts.choices, texts.base, bases.map(String), (index) =>
+  const m = slider(parts.sliders, own.query_position, positions, slideTo("m"));
+  const n = slider(parts.sliders, own.key_position, positions, slideTo("n"));
+  const together = checkbox(parts.choices, own.together, set("together"));
+  const base = choice(parts.choices, own.base, bases.map(String), (index) =>
     save(model, { base: bases[index] }),
   );
-  const pair = choice(parts.choices, texts.pair, range(width / 2).map(String), set("pair"));
-  const mixed = checkbox(parts.breakers, texts.mixed, set("mixed"));
-  const values = checkbox(parts.breakers, texts.rotate_values, set("rotate_values"));
+  const pair = choice(parts.choices, own.pair, range(width / 2).map(String), set("pair"));
+  const mixed = checkbox(parts.breakers, own.mixed, set("mixed"));
+  const values = checkbox(parts.breakers, own.rotate_values, set("rotate_values"));
   return {
     update(state) {
       m.update(state.m);
@@ -80,7 +76,8 @@ function addControls(parts, { width, bases, texts }, model, draw) {
 
 /** The rows of the table of angles as elements. */
 function angleTable(state) {
-  const { pair, speed, texts } = state;
+  const { pair, speed, strings } = state;
+  const { own } = strings;
   const head = (text) => element("th", { scope: "col" }, text);
   const name = (row) => {
     const distance = row.name === "distance";
@@ -88,80 +85,63 @@ function angleTable(state) {
     return element("th", { scope: "row", style }, `${distance ? "n - m" : row.name}: ${row.turn}`);
   };
   const cells = (row) => [row.radians, row.degrees].map((text) => element("td", {}, text));
-  const title = fill(texts.pair_speed, { pair, speed: significant(speed) });
+  const title = fill(own.pair_speed, { pair, speed: significant(speed) });
   return [
-    element("thead", {}, element("tr", {}, head(title), head(texts.radians), head(texts.degrees))),
+    element("thead", {}, element("tr", {}, head(title), head(own.radians), head(own.degrees))),
     element("tbody", {}, ...angleRows(state).map((row) => element("tr", {}, name(row), ...cells(row)))),
   ];
 }
 
 /** All numbers as text: the grid, then the curve. */
 function asText(state, spec) {
-  const { m, layouts, texts } = state;
+  const { m, layouts, strings } = state;
   const curve = scoreCurve(state, m, 0, LAST_POSITION, layouts.k).map(
     ([distance, score]) => `${String(distance).padStart(5)}  ${format(score, 4).padStart(10)}`,
   );
-  return [textTable(spec), [fill(texts.curve_as_text, { m }), ...curve].join("\n")].join("\n\n");
+  return [textTable(spec), [fill(strings.own.curve_as_text, { m }), ...curve].join("\n")].join("\n\n");
 }
 
-function render({ model, el }) {
-  let state = readModel(model);
-  let pointed = -1; // under the pointer or focused: known to this view alone
-  let said = ""; // the verdict as it is drawn
-
-  const fullSpec = () => ({ ...turnedSpec(state), digits: state.digits });
-  const parts = frame(state);
-  el.append(parts.root);
-  const text = fold(parts.root, state.texts.as_text);
-
-  const grid = tensorGrid(parts.grid, fullSpec(), {
-    point(id) {
-      pointed = id;
-      drawStatus();
+/** The sentences about the score.  Returns { update(state) }. */
+function addVerdict(el) {
+  let said = ""; // what is drawn
+  return {
+    update(state) {
+      const verdict = verdictOf(state);
+      if (JSON.stringify(verdict) === said) return; // a screen reader says only what is new
+      said = JSON.stringify(verdict);
+      const { score, findings } = verdict;
+      const line = ({ text, wrong }) => part("p", wrong ? "labs-is-wrong" : null, text);
+      el.replaceChildren(element("p", {}, element("strong", {}, score)), ...findings.map(line));
     },
-    select(id) {
-      if (id >= 0) save(model, { pair: pairOfCell(state, id) });
-    },
-  });
-
-  function drawStatus() {
-    setText(parts.status, pointed >= 0 ? cellSentence(state, pointed) : state.texts.hint);
-  }
-
-  function drawVerdict() {
-    const verdict = verdictOf(state);
-    if (JSON.stringify(verdict) === said) return; // a screen reader says only what is new
-    said = JSON.stringify(verdict);
-    const { score, findings } = verdict;
-    const line = ({ text, wrong }) => element("p", { class: wrong ? "labs-is-wrong" : null }, text);
-    parts.verdict.replaceChildren(element("p", {}, element("strong", {}, score)), ...findings.map(line));
-  }
-
-  const draw = onFrame(() => {
-    state = readModel(model);
-    const spec = fullSpec();
-    const { texts, pair, m, n, score } = state;
-    controls.update(state);
-    drawCircle(parts.circle, state);
-    drawCurve(parts.curve, state);
-    setAttribute(parts.circle, "aria-label", fill(texts.circle_alt, { pair }));
-    setAttribute(parts.curve, "aria-label", fill(texts.curve_alt, { distance: n - m, score: format(score, 4) }));
-    parts.angles.replaceChildren(...angleTable(state));
-    drawVerdict();
-    grid.update(spec);
-    text.update(asText(state, spec));
-    drawStatus();
-  });
-  const controls = addControls(parts, state, model, draw);
-  const ignore = onChange(model, CHOSEN, draw);
-  draw();
-
-  return () => {
-    ignore();
-    draw.cancel();
-    grid.destroy();
-    parts.root.remove();
   };
 }
 
-export default { render };
+function build(view) {
+  const { model, state, status, draw, addGrids } = view;
+  const { own } = state.strings;
+  const parts = frame(state, status);
+  const controls = addControls(parts, state, model, draw);
+  const verdict = addVerdict(parts.verdict);
+  const text = fold(parts.root, own.as_text);
+  const select = (id) => {
+    if (id >= 0) save(model, { pair: pairOfCell(view.state, id) });
+  };
+  addGrids(parts.grid, (now) => [turnedSpec(now)], { sentence: cellSentence, select });
+
+  return {
+    root: parts.root,
+    update(now, [spec]) {
+      const { pair, m, n, score } = now;
+      controls.update(now);
+      drawCircle(parts.circle, now);
+      drawCurve(parts.curve, now);
+      setAttribute(parts.circle, "aria-label", fill(own.circle_alt, { pair }));
+      setAttribute(parts.curve, "aria-label", fill(own.curve_alt, { distance: n - m, score: format(score, 4) }));
+      parts.angles.replaceChildren(...angleTable(now));
+      verdict.update(now);
+      text.update(asText(now, spec));
+    },
+  };
+}
+
+export default { render: (mount) => mountView(mount, { given, chosen, stateOf: ropeState, build }) };

@@ -54,20 +54,20 @@ export function slicesAlong(shape, axis) {
 /**
  * A matrix (T,T) of queries i by keys j, as a `spec` of `tensorGrid`.
  *
- * `state` has shape [B,H,T,dh], labels, words, pairs (the section "attention" of the strings), mask, batch,
- * head and decimals.  `matrix` is { symbol, caption, values (flat, T*T), limit, hatched, sums }: with `hatched`
+ * `state` has shape [B,H,T,dh], labels, strings with "tensor" and "attention", mask, batch, head
+ * and decimals.  `matrix` is { symbol, caption, values (flat, T*T), limit, hatched, sums }: with `hatched`
  * the entries that the mask forbids look so, with `sums` the sums of rows and columns stand at the edges.
  *
  * The ids are i*T + j; then come T sums of rows and T sums of columns.
  */
 export function pairSpec(state, { symbol, caption, values, limit, hatched, sums }) {
-  const { shape, batch, head, mask, decimals, pairs } = state;
+  const { shape, batch, head, mask, decimals, strings } = state;
   const [B, H, T] = shape;
   const tensor = { ...state, axes: ["b", "h", "i", "j"], shape: [B, H, T, T] };
-  const edge = sums ? [{ index: null, label: pairs.sum }] : [];
+  const edge = sums ? [{ index: null, label: strings.attention.sum }] : [];
   const entry = (i, j) => {
     const id = i * T + j;
-    const text = numberText(values[id], decimals, pairs);
+    const text = numberText(values[id], decimals, strings);
     if (hatched && !mask[id]) return { id, text, share: null, className: "labs-masked" };
     return { id, text, share: scaleFraction(values[id], limit) || 0 };
   };
@@ -85,11 +85,11 @@ export function pairSpec(state, { symbol, caption, values, limit, hatched, sums 
 }
 
 /** Put the sums of a matrix at the ends of its rows and columns. */
-function addSums(cells, values, { shape, decimals, pairs }) {
+function addSums(cells, values, { shape, decimals, strings }) {
   const T = shape[2];
   const { rows, columns } = edgeSums(values, T);
   const sum = (id, value, className) => {
-    return { id, text: numberText(value, decimals, pairs), share: null, className, disabled: true };
+    return { id, text: numberText(value, decimals, strings), share: null, className, disabled: true };
   };
   const rowClass = (value) => (isOne(value) ? "labs-sum" : "labs-sum labs-not-one");
   rows.forEach((value, i) => cells[i].push(sum(T * T + i, value, rowClass(value))));
@@ -107,13 +107,13 @@ export function edgeSums(values, T) {
 
 /** The sum at the end of row n of the weights (T,T), or from n = T on of a column, in words. */
 export function sumSentence(state, weights, n) {
-  const { decimals, pairs, shape } = state;
+  const { decimals, strings, shape } = state;
   const T = shape[2];
   const { rows, columns } = edgeSums(weights, T);
-  const sum = numberText(n < T ? rows[n] : columns[n - T], decimals, pairs);
+  const sum = numberText(n < T ? rows[n] : columns[n - T], decimals, strings);
   return n < T
-    ? fill(pairs.row_sum, { query: pairPlace(state, "i", n), sum })
-    : fill(pairs.column_sum, { key: pairPlace(state, "j", n - T), sum });
+    ? fill(strings.attention.row_sum, { query: pairPlace(state, "i", n), sum })
+    : fill(strings.attention.column_sum, { key: pairPlace(state, "j", n - T), sum });
 }
 
 /** Whether weights add up to one, but for rounding; NaN does not. */
@@ -122,6 +122,6 @@ export function isOne(sum) {
 }
 
 /** A query or a key in words: `query 4 "n"`. */
-export function pairPlace({ labels, words, batch }, axis, index) {
-  return placeWords({ labels, words }, axis, index, batch);
+export function pairPlace({ labels, strings, batch }, axis, index) {
+  return placeWords({ labels, strings }, axis, index, batch);
 }

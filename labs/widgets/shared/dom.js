@@ -5,7 +5,12 @@ export function element(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** The same in a drawing: `svg` and everything within it. */
+/** The same with nothing but a class. */
+export function part(tag, className, ...children) {
+  return element(tag, { class: className }, ...children);
+}
+
+/** A new element in a drawing: `svg` and everything within it. */
 export function svgElement(tag, attributes = {}, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }

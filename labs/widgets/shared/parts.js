@@ -20,15 +20,6 @@ export function save(model, values) {
   model.save_changes();
 }
 
-/** Call `draw` whenever one of the model's `names` changes; returns a function that ends it. */
-export function onChange(model, names, draw) {
-  const events = names.map((name) => `change:${name}`);
-  for (const event of events) model.on(event, draw);
-  return () => {
-    for (const event of events) model.off(event, draw);
-  };
-}
-
 /**
  * A choice of one among a few: radio buttons up to four options, a drop-down list from five on.
  *
@@ -78,7 +69,7 @@ function setIdle(box, control, why) {
 }
 
 /**
- * A choice of an index on each axis of a tensor { axes, shape, labels, words } that has more than one; the index
+ * A choice of an index on each axis of a tensor { axes, shape, labels, strings } that has more than one; the index
  * on axis a is the model's value `names[a]`.  Returns { update(values, why) }; `why` may hold, by name, why nothing
  * can be chosen there now.
  */

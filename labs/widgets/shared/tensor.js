@@ -2,7 +2,7 @@
 //
 // A `tensor` here is a plain record: name, shape, axes (one name each), values (flat, row-major), decimals,
 // limit (the end of the colour scale), labels (axis name -> one list of letters, or one for each index of
-// the first axis) and words (the section "tensor" of the strings).
+// the first axis) and strings, of which only the section "tensor" is used.
 import { flatIndex, format, indices, range, scaleFraction, unravel } from "./numbers.js";
 import { fill } from "./dom.js";
 
@@ -25,13 +25,14 @@ export function sizeName(axis) {
 
 /** What an index on an axis counts: "position". */
 export function axisWord(tensor, axis) {
-  return tensor.words[`axis_${axis}`] ?? axis;
+  return tensor.strings.tensor[`axis_${axis}`] ?? axis;
 }
 
 /** An index on an axis in words: `position 2`, or `position 2 "e"` where it has a letter. */
 export function placeWords(tensor, axis, index, first) {
+  const texts = tensor.strings.tensor;
   const label = labelOf(tensor.labels, axis, index, first);
-  const template = label === null ? tensor.words.place : tensor.words.place_labelled;
+  const template = label === null ? texts.place : texts.place_labelled;
   return fill(template, { axis: axisWord(tensor, axis), index, label });
 }
 
@@ -39,11 +40,12 @@ export function placeWords(tensor, axis, index, first) {
 export function sentence(tensor, flat) {
   const index = unravel(flat, tensor.shape);
   const value = format(tensor.values[flat], tensor.decimals);
-  const number = fill(tensor.words.number, { name: tensor.name, index: index.join(","), value });
+  const texts = tensor.strings.tensor;
+  const number = fill(texts.number, { name: tensor.name, index: index.join(","), value });
   const places = tensor.axes.flatMap((axis, a) =>
     axis in tensor.labels ? [placeWords(tensor, axis, index[a], index[0])] : [],
   );
-  return places.length === 0 ? number : fill(tensor.words.number_at, { number, places: places.join(", ") });
+  return places.length === 0 ? number : fill(texts.number_at, { number, places: places.join(", ") });
 }
 
 /** The headers of an axis for a grid: one { index, label } for each of its indices. */
@@ -59,10 +61,10 @@ export function optionsOf(tensor, a) {
   return axisHeaders(tensor, a, 0).map(({ index, label }) => (shared ? `${index} ${label}` : `${index}`));
 }
 
-/** A number as text, with the words of the section "attention" for what is none. */
-export function numberText(value, decimals, texts) {
-  if (Number.isNaN(value)) return texts.not_a_number;
-  return value === -Infinity ? texts.minus_infinity : format(value, decimals);
+/** A number as text, or in words what is none. */
+export function numberText(value, decimals, { attention }) {
+  if (Number.isNaN(value)) return attention.not_a_number;
+  return value === -Infinity ? attention.minus_infinity : format(value, decimals);
 }
 
 /** What a grid shows of the matrix with these leading indices: a part of the `spec` of `tensorGrid`. */

@@ -179,9 +179,9 @@ export function entryName(name, places) {
 
 /**
  * The formula in symbols: `(Σ_(e) q_rot[b,h,i,e] · k_rot[b,h,j,e]) / √dh`; the brackets after `_` are to
- * be set low.  `words` are the strings { if_else }.
+ * be set low.  `texts` has { if_else }.
  */
-export function symbolText(tree, words) {
+export function symbolText(tree, texts) {
   const write = (part) => {
     const [kind, first, second, third] = part;
     const text = (inner) => formulaText(inner, write).text;
@@ -190,7 +190,7 @@ export function symbolText(tree, words) {
     if (kind === "at") return atom(entryName(first, second.map((each) => dense(text(each)))));
     if (kind === "if") {
       const parts = { then: text(second), condition: text(first), otherwise: text(third) };
-      return { text: fill(words.if_else, parts), binds: LOOSE };
+      return { text: fill(texts.if_else, parts), binds: LOOSE };
     }
     if (kind !== "sum" && kind !== "max") return null;
     const low = second.map(([variable]) => variable).join(",") + (third === null ? "" : `: ${text(third)}`);

@@ -12,18 +12,18 @@ const LANES = [
   { kind: "stream", parts: ["final_norm", "unembedding", "loss"] },
 ];
 
-function partNames(texts) {
+function partNames({ own }) {
   return {
-    embedding: texts.part_embedding,
-    attn_norm: texts.part_norm,
-    attention: texts.part_attention,
-    attn_add: texts.part_add,
-    ffn_norm: texts.part_norm,
-    swiglu: texts.part_swiglu,
-    ffn_add: texts.part_add,
-    final_norm: texts.part_norm,
-    unembedding: texts.part_unembedding,
-    loss: texts.part_loss,
+    embedding: own.part_embedding,
+    attn_norm: own.part_norm,
+    attention: own.part_attention,
+    attn_add: own.part_add,
+    ffn_norm: own.part_norm,
+    swiglu: own.part_swiglu,
+    ffn_add: own.part_add,
+    final_norm: own.part_norm,
+    unembedding: own.part_unembedding,
+    loss: own.part_loss,
   };
 }
 
@@ -41,7 +41,7 @@ export function mapPhase({ current }) {
  * tensors without a gradient that some gradient reads.
  */
 export function mapLanes(state) {
-  const names = partNames(state.texts);
+  const names = partNames(state.strings);
   const stops = mapPhase(state) === "forward" ? forwardStops(state) : backwardStops(state);
   const inPart = (part) => stops.filter(({ place }) => partOf(state.steps[place]) === part);
   return LANES.map(({ kind, parts }) => ({
@@ -54,7 +54,7 @@ export function mapLanes(state) {
 export function smallLine(state, { place }) {
   const { of, shape } = state.steps[place];
   if (mapPhase(state) === "forward") return shape.join(",");
-  return of === null ? "" : fill(state.texts.gradient_of, { name: state.steps[state.places.get(of)].name });
+  return of === null ? "" : fill(state.strings.own.gradient_of, { name: state.steps[state.places.get(of)].name });
 }
 
 /** The part of the map that a step is in: the tokens are with the embedding that reads them. */
@@ -111,14 +111,15 @@ export function stopLook(state, { place, under }) {
 
 /** What a screen reader calls a stop: its tensor by its full name, and what is to be seen of it. */
 export function stopLabel(state, { place, under }, look) {
-  const { texts, steps } = state;
+  const { own } = state.strings;
+  const { steps } = state;
   const [name, sizes] = [shortKey(state, steps[place].key), sizeLetters(steps[place]).join(",")];
   return [
-    sizes === "" ? name : fill(texts.stop, { name, sizes }),
-    look.current ? texts.look_current : [],
-    look.source ? texts.look_source : [],
-    look.underSource ? fill(texts.look_under_source, { name: shortKey(state, steps[under].key) }) : [],
-    look.done ? texts.look_done : [],
+    sizes === "" ? name : fill(own.stop, { name, sizes }),
+    look.current ? own.look_current : [],
+    look.source ? own.look_source : [],
+    look.underSource ? fill(own.look_under_source, { name: shortKey(state, steps[under].key) }) : [],
+    look.done ? own.look_done : [],
   ]
     .flat()
     .join(", ");
@@ -144,8 +145,8 @@ function inNextRow(nodes, from, isDown) {
  *
  * One of its buttons is in reach of Tab; the arrow keys, up and down from row to row, Home and End move among them.
  */
-export function traceMap(el, texts, go) {
-  const root = element("div", { class: "labs-map", role: "toolbar", "aria-label": texts.map_label });
+export function traceMap(el, { own }, go) {
+  const root = element("div", { class: "labs-map", role: "toolbar", "aria-label": own.map_label });
   el.append(root);
   let built = "";
   let stops = []; // { stop, node, part }

@@ -2,7 +2,7 @@
 import { entryName, filledText, placedText, symbolText } from "./formula.js";
 import { conditionsOf, formulaReads, formulaTerms, formulaValue, lookUps } from "./formula.js";
 import { count, flatIndex, range, scaleFraction, unravel } from "../shared/numbers.js";
-import { labelOf, numberText, placeWords, sizeName } from "../shared/tensor.js";
+import { axisWord, labelOf, numberText, placeWords, sizeName } from "../shared/tensor.js";
 import { fill } from "../shared/dom.js";
 
 /** The axes that the reader picks an index on, by the name of the model's value. */
@@ -31,13 +31,12 @@ export function readTrace({ steps, numbers }) {
 
 /**
  * The state from a `trace` and what the model holds: sizes, labels, step, layer, batch, head, selected and
- * trail as in Python, and strings with the sections "tensor", "attention" and "trace_explorer".  To it are added the current
- * step and the index of the selected entry in its tensor.
+ * trail as in Python, and strings.  To it are added the current step and the index of the selected entry in its tensor.
  */
 export function traceState(trace, held) {
   const { strings, step } = held;
-  const texts = { words: strings.tensor, pairs: strings.attention, texts: strings.trace_explorer };
-  const state = { ...trace, ...held, ...texts, current: trace.steps[step] };
+  const texts = { ...strings, own: strings.trace_explorer };
+  const state = { ...trace, ...held, strings: texts, current: trace.steps[step] };
   const matrix = matrixShape(state.current);
   const isThere = held.selected >= 0 && held.selected < count(matrix);
   const selected = isThere ? held.selected : flatIndex(usualEntry(state.current), matrix);
@@ -181,7 +180,7 @@ function gridSpec(state, step, leading, look, ids = null) {
     const masked = value === -Infinity;
     return look({
       id,
-      text: numberText(value, step.decimals, state.pairs),
+      text: numberText(value, step.decimals, state.strings),
       share: masked ? null : scaleFraction(value, step.limit) || 0,
       className: masked ? "labs-masked" : null,
     });
@@ -243,7 +242,7 @@ function byIndex(a, b) {
 function sourceSpec(state, step, leading, ids) {
   const look = (cell) => {
     const entry = entryName(step.name, cellIndex(state, { place: state.places.get(step.key), leading }, cell.id));
-    const name = fill(state.texts.go_there, { entry, number: cell.text });
+    const name = fill(state.strings.own.go_there, { entry, number: cell.text });
     return { ...cell, name, className: [cell.className, "labs-read"].filter(Boolean).join(" ") };
   };
   return gridSpec(state, step, leading, look, ids);
@@ -263,8 +262,8 @@ export function cellIndex({ steps }, { place, leading }, id) {
 
 /** `scores[0,1,3,2] = -0.0312: query 3 “e”, key 2 “t”`. */
 export function entrySentence(state, step, index) {
-  const { words, labels } = state;
-  const number = fill(words.number, {
+  const { strings, labels } = state;
+  const number = fill(strings.tensor.number, {
     name: step.name,
     index: index.join(","),
     value: longNumber(numberAt(state, step, index)),
@@ -272,8 +271,8 @@ export function entrySentence(state, step, index) {
   const named = index.length === 0 ? number.replace("[]", "") : number;
   const letters = step.axes.includes("b") ? labels : { v: labels.v };
   const batch = step.axes[0] === "b" ? index[0] : 0;
-  const places = step.axes.map((axis, a) => placeWords({ labels: letters, words }, axis, index[a], batch));
-  return places.length === 0 ? named : fill(words.number_at, { number: named, places: places.join(", ") });
+  const places = step.axes.map((axis, a) => placeWords({ labels: letters, strings }, axis, index[a], batch));
+  return places.length === 0 ? named : fill(strings.tensor.number_at, { number: named, places: places.join(", ") });
 }
 
 const SIZE_LETTERS = { i: "T", j: "T", m: "D", e: "dh", r: "dh/2" };
@@ -285,14 +284,14 @@ export function sizeLetters({ axes }) {
 
 /** Where the current step stands, in words. */
 export function stepSentence(state) {
-  const { current, texts, walk } = state;
-  if (current.phase === "given") return texts.given;
+  const { current, strings, walk } = state;
+  if (current.phase === "given") return strings.own.given;
   const sources = Object.entries(current.reads).map(([name, key]) => {
     return state.steps[state.places.get(key)].layer === current.layer ? name : shortKey(state, key);
   });
-  const pass = current.phase === "forward" ? texts.forward : texts.backward;
+  const pass = current.phase === "forward" ? strings.own.forward : strings.own.backward;
   const number = walkPosition(state) + 1;
-  const template = sources.length > 0 ? texts.step_from : texts.step_alone;
+  const template = sources.length > 0 ? strings.own.step_from : strings.own.step_alone;
   return fill(template, { number, all: walk.length, pass, by: current.by, sources: sources.join(", ") });
 }
 
@@ -317,10 +316,10 @@ export function readersOf(state) {
 }
 
 /** What the reader picks an index of in vain, by the name of the model's value: why, or null where it matters. */
-export function idleChoices({ current, texts, words }) {
+export function idleChoices({ current, strings }) {
   const why = (axis) => {
     const known = current.axes.includes(axis);
-    return known ? null : fill(texts.no_axis, { name: current.name, axis: words[`axis_${axis}`] });
+    return known ? null : fill(strings.own.no_axis, { name: current.name, axis: axisWord({ strings }, axis) });
   };
   return Object.fromEntries(Object.entries(PICKED).map(([axis, name]) => [name, why(axis)]));
 }
@@ -339,11 +338,11 @@ export function shortKey({ layers }, key) {
  * What is given is just named, with its number.
  */
 export function entryFormula(state) {
-  const { current, entry, texts } = state;
+  const { current, entry, strings } = state;
   const name = entryName(current.name, entry);
   const value = numberAt(state, current, entry);
   const number = shortNumber(value);
-  const exact = number === longNumber(value) ? "" : fill(texts.exactly, { value: longNumber(value) });
+  const exact = number === longNumber(value) ? "" : fill(strings.own.exactly, { value: longNumber(value) });
   const result = `= ${number}`;
   if (current.formula === null) return { symbols: "", placed: name, filled: "", result, exact, remarks: [] };
   const scope = scopeOf(state, current);
@@ -351,7 +350,7 @@ export function entryFormula(state) {
   const placed = placedText(current.formula, scope, index);
   const filled = filledText(current.formula, scope, index, shortNumber);
   return {
-    symbols: `${entryName(current.name, current.axes)} = ${symbolText(current.formula, texts)}`,
+    symbols: `${entryName(current.name, current.axes)} = ${symbolText(current.formula, strings.own)}`,
     placed: placed === number ? name : `${name} = ${placed}`,
     filled: filled === number || filled === placed ? "" : `= ${filled}`,
     result,
@@ -365,20 +364,20 @@ export function entryFormula(state) {
 }
 
 /** The entries that served as an index: which row of the embedding it is. */
-function lookUpRemarks({ current, texts }, scope, index) {
+function lookUpRemarks({ current, strings }, scope, index) {
   return lookUps(current.formula, index).map(([, name, places]) => {
     const place = places.map((part) => formulaValue(part, scope, index));
-    return fill(texts.looked_up, { entry: entryName(name, place), value: scope.at(name, place) });
+    return fill(strings.own.looked_up, { entry: entryName(name, place), value: scope.at(name, place) });
   });
 }
 
 /** Which branches a formula takes, and the entries that decide it. */
-function conditionRemarks({ current, texts }, scope, index) {
+function conditionRemarks({ current, strings }, scope, index) {
   return conditionsOf(current.formula, scope, index).flatMap((tree) => {
     const reads = formulaReads(tree, scope, index).map(({ name, index: place }) => {
-      return fill(texts.looked_up, { entry: entryName(name, place), value: scope.at(name, place) });
+      return fill(strings.own.looked_up, { entry: entryName(name, place), value: scope.at(name, place) });
     });
-    return [...reads, fill(texts.condition, { condition: placedText(truth(tree, scope, index), scope, index) })];
+    return [...reads, fill(strings.own.condition, { condition: placedText(truth(tree, scope, index), scope, index) })];
   });
 }
 
@@ -389,12 +388,12 @@ function truth(tree, scope, index) {
 }
 
 /** What the printed numbers give, if that is not quite the number. */
-function roundingRemarks({ current, texts }, scope, index, value) {
+function roundingRemarks({ current, strings }, scope, index, value) {
   const printed = (text) => Number(text.replace("inf", "Infinity"));
   const at = (name, place) => printed(shortNumber(scope.at(name, place)));
   const rounded = formulaValue(current.formula, { ...scope, at }, index);
   const [short, wanted] = [shortNumber(rounded), shortNumber(value)];
-  return short === wanted ? [] : [fill(texts.rounded, { rounded: short, value: wanted })];
+  return short === wanted ? [] : [fill(strings.own.rounded, { rounded: short, value: wanted })];
 }
 
 /**
@@ -402,7 +401,7 @@ function roundingRemarks({ current, texts }, scope, index, value) {
  * there are none.
  */
 export function termsOfEntry(state) {
-  const { current, entry, texts } = state;
+  const { current, entry, strings } = state;
   if (current.formula === null) return null;
   const found = formulaTerms(current.formula, scopeOf(state, current), lettersOf(current, entry));
   if (found === null) return null;
@@ -410,7 +409,7 @@ export function termsOfEntry(state) {
   const variables = terms.length > 0 ? terms[0].index.map(([variable]) => variable) : [];
   const roles = names.map((name) => state.steps[state.places.get(current.reads[name])].role);
   const running = kind === "sum" ? runningTotals(terms) : null;
-  const title = fill(kind === "sum" ? texts.terms : texts.largest_of, { count: terms.length });
+  const title = fill(kind === "sum" ? strings.own.terms : strings.own.largest_of, { count: terms.length });
   const cell = (value, className) => ({ text: shortNumber(value), className });
   const chosen = terms.findIndex(({ value }) => kind === "max" && value === total);
   const rows = terms.map(({ index, text }) => ({
@@ -423,8 +422,8 @@ export function termsOfEntry(state) {
     rows,
     columns: [
       ...names.map((label, n) => ({ index: null, label, role: roles[n] })),
-      { index: null, label: texts.term },
-      ...(running ? [{ index: null, label: texts.total }] : []),
+      { index: null, label: strings.own.term },
+      ...(running ? [{ index: null, label: strings.own.total }] : []),
     ],
     cells: terms.map(({ factors, value }, n) => [
       ...factors.map((factor) => cell(factor, null)),
@@ -440,31 +439,31 @@ function runningTotals(terms) {
   return terms.map(({ value }) => (total += value));
 }
 
-function termsSentence({ texts }, { kind, terms }, whole, total) {
-  if (terms.length === 0) return texts.no_terms;
-  if (kind === "max") return fill(texts.largest, { total: shortNumber(total) });
+function termsSentence({ strings }, { kind, terms }, whole, total) {
+  if (terms.length === 0) return strings.own.no_terms;
+  if (kind === "max") return fill(strings.own.largest, { total: shortNumber(total) });
   const printed = terms.reduce((sum, { value }) => sum + Number(shortNumber(value)), 0);
-  const sentence = fill(whole ? texts.adds_up : texts.adds_up_within, { total: shortNumber(total) });
+  const sentence = fill(whole ? strings.own.adds_up : strings.own.adds_up_within, { total: shortNumber(total) });
   if (shortNumber(printed) === shortNumber(total)) return sentence;
-  return `${sentence} ${fill(texts.printed_terms, { printed: shortNumber(Number(printed.toPrecision(12))) })}`;
+  return `${sentence} ${fill(strings.own.printed_terms, { printed: shortNumber(Number(printed.toPrecision(12))) })}`;
 }
 
 /** All that is shown of the entry, as text to copy. */
 export function entryText(state) {
-  const { current, entry, texts } = state;
+  const { current, entry, strings } = state;
   const lines = [entrySentence(state, current, entry)];
-  if (current.formula === null) return [...lines, texts.given].join("\n");
+  if (current.formula === null) return [...lines, strings.own.given].join("\n");
   const { symbols, placed, filled, result, exact, remarks } = entryFormula(state);
-  const formulas = [symbols, placed].map((text) => inLine(text, texts));
+  const formulas = [symbols, placed].map((text) => inLine(text, strings));
   lines.push("", ...formulas, ...[filled, [result, exact].filter(Boolean).join(" ")].filter(Boolean), ...remarks);
   const terms = termsOfEntry(state);
   return (terms === null ? lines : [...lines, "", tableText(terms), terms.result]).join("\n");
 }
 
 /** A formula where nothing can be set low: `Σ over b,t where ids[b,t] = v: dx[b,t,2]`. */
-function inLine(formula, texts) {
+function inLine(formula, { own }) {
   return formula.replace(/_\(([^():]*)(?:: ([^()]*))?\)/g, (_, variables, condition) =>
-    condition === undefined ? fill(texts.over, { variables }) : fill(texts.over_where, { variables, condition }),
+    condition === undefined ? fill(own.over, { variables }) : fill(own.over_where, { variables, condition }),
   );
 }
 

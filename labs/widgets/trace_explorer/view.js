@@ -1,69 +1,66 @@
 // The widget TraceExplorer: every number of one forward and one backward pass, and how each of them comes about.
-import { element, fill, onFrame, setText } from "../shared/dom.js";
+import { element, fill, part, setText } from "../shared/dom.js";
+import { numberTable, tensorGrid, textTable } from "../shared/grid.js";
+import { range } from "../shared/numbers.js";
+import { button, choice, fold, indexChoices, save, slider, tensorTitle } from "../shared/parts.js";
+import { mountView } from "../shared/view.js";
 import { linkAddress, readAddress, traceAddress } from "./address.js";
 import { mapPhase, traceMap } from "./map.js";
 import { currentSpec, entryFormula, entrySentence, entryText, shortKey, sizeLetters } from "./state.js";
 import { cellIndex, currentMatrix, idleChoices, sourcesOf, stepSentence, termsOfEntry } from "./state.js";
 import { entryBefore, readersOf, readTrace, traceState } from "./state.js";
 import { firstOf, neighbour, sameInLayer, valuesAt, valuesAtEntry, walkPosition } from "./state.js";
-import { numberTable, tensorGrid, textTable } from "../shared/grid.js";
-import { range } from "../shared/numbers.js";
-import { button, choice, fold, indexChoices, onChange, save, slider, tensorTitle } from "../shared/parts.js";
 
-const GIVEN = ["strings", "sizes", "layers", "labels"];
-const CHOSEN = ["step", "layer", "batch", "head", "selected", "trail"];
+const given = ["sizes", "layers", "labels"];
+const chosen = ["step", "layer", "batch", "head", "selected", "trail"];
 
 /** The reader can go back so many times. */
 const LONGEST_TRAIL = 50;
 
-function readModel(trace, model) {
-  return traceState(trace, Object.fromEntries([...GIVEN, ...CHOSEN].map((name) => [name, model.get(name)])));
-}
-
 /** The elements of the widget, those by name that are filled later. */
-function frame({ texts }) {
-  const part = (tag, className, ...children) => element(tag, { class: className }, ...children);
+function frame({ own }, status) {
   const matrix = part("div", "labs-matrix");
   const entry = part("div", "labs-entry");
   const title = part("p", "labs-title");
   const actions = part("div", "labs-actions");
   const terms = part("div", "labs-terms");
   const parts = {
-    intro: part("p", "labs-intro", texts.intro),
+    intro: part("p", "labs-intro", own.intro),
     walk: part("div", "labs-controls labs-walk"),
     map: part("div", "labs-map-box"),
     pickers: part("div", "labs-controls"),
     head: part("div", "labs-head", title, actions),
     note: element("p", { class: "labs-note", role: "status" }),
-    copied: element("textarea", { class: "labs-copied", readonly: "", hidden: "", "aria-label": texts.copy }),
+    copied: element("textarea", { class: "labs-copied", readonly: "", hidden: "", "aria-label": own.copy }),
     about: part("p", "labs-about"),
     readers: part("p", "labs-readers"),
     detail: part("div", "labs-detail", matrix, entry),
-    status: element("p", { class: "labs-status", role: "status" }),
-    heading: part("p", "labs-heading", texts.sources, part("span", "labs-hint", texts.choose_source)),
+    status,
+    heading: part("p", "labs-heading", own.sources, part("span", "labs-hint", own.choose_source)),
     origin: part("div", "labs-origin", terms),
   };
-  const root = element("div", { class: "labs-root labs-trace-explorer" }, ...Object.values(parts));
+  const root = part("div", "labs-root labs-trace-explorer", ...Object.values(parts));
   return { ...parts, title, actions, terms, matrix, entry, root };
 }
 
 /** The buttons, the slider and the choices: `move(values)` hears the reader, `update(state)` shows the state. */
 function addControls({ walk, pickers }, first, model, { now, move }) {
-  const { texts, words, sizes, labels } = first;
+  const { sizes, labels, strings } = first;
+  const { own } = strings;
   const stepBy = (by) => () => {
     const place = neighbour(now(), by);
     if (place !== null) move(valuesAt(now(), place)); // null at once after the click that led to an end
   };
-  const previous = button(walk, texts.previous, stepBy(-1));
-  const next = button(walk, texts.next, stepBy(1));
-  const scrub = slider(walk, texts.step, [1, first.walk.length], (number) =>
+  const previous = button(walk, own.previous, stepBy(-1));
+  const next = button(walk, own.next, stepBy(1));
+  const scrub = slider(walk, own.step, [1, first.walk.length], (number) =>
     move(valuesAt(now(), first.walk[number - 1])),
   );
   const updates = [];
   if (firstOf(first, "backward") !== null) {
     const phases = ["forward", "backward"];
     const toPhase = (index) => move(valuesAt(now(), firstOf(now(), phases[index])));
-    const phase = choice(pickers, texts.pass, [texts.forward, texts.backward], toPhase);
+    const phase = choice(pickers, own.pass, [own.forward, own.backward], toPhase);
     updates.push((state) => phase.update(phases.indexOf(mapPhase(state))));
   }
   if (first.layers > 1) {
@@ -71,17 +68,17 @@ function addControls({ walk, pickers }, first, model, { now, move }) {
       const place = sameInLayer(now(), layer);
       move(place === null ? { layer } : valuesAt(now(), place));
     };
-    const layer = choice(pickers, texts.layer, range(first.layers).map(String), toLayer);
+    const layer = choice(pickers, own.layer, range(first.layers).map(String), toLayer);
     updates.push((state) => layer.update(state.layer));
   }
-  const leading = { axes: ["b", "h"], shape: [sizes.B, sizes.H], labels, words };
+  const leading = { axes: ["b", "h"], shape: [sizes.B, sizes.H], labels, strings };
   const indices = indexChoices(pickers, leading, ["batch", "head"], model);
   return {
     update(state) {
       previous.update(neighbour(state, -1) !== null);
       next.update(neighbour(state, 1) !== null);
       const number = walkPosition(state) + 1;
-      scrub.update(number, fill(texts.step_of, { number, all: state.walk.length }));
+      scrub.update(number, fill(own.step_of, { number, all: state.walk.length }));
       for (const update of updates) update(state);
       indices.update(state, idleChoices(state));
     },
@@ -94,8 +91,8 @@ function addFormula(el) {
   const [symbols, placed, filled] = [line("labs-symbols"), line("labs-placed"), line("labs-filled")];
   const number = element("b", { translate: "no" });
   const exact = element("span");
-  const result = element("p", { class: "labs-result" }, number, " ", exact);
-  const remarks = element("p", { class: "labs-remarks" });
+  const result = part("p", "labs-result", number, " ", exact);
+  const remarks = part("p", "labs-remarks");
   el.append(symbols, placed, filled, result, remarks);
   return {
     update(state) {
@@ -139,7 +136,7 @@ function addReaders(el, go) {
         link.addEventListener("click", () => go(place));
         return link;
       });
-      const start = fill(state.texts.read_by, { name });
+      const start = fill(state.strings.own.read_by, { name });
       el.replaceChildren(...(links.length === 0 ? [] : [start, ...links.flatMap((link) => [" ", link])]));
     },
   };
@@ -147,9 +144,9 @@ function addReaders(el, go) {
 
 /** The terms that add up to the selected entry.  Returns { update(state) }. */
 function addTerms(el) {
-  const title = element("p", { class: "labs-terms-title" });
+  const title = part("p", "labs-terms-title");
   const box = element("div", { class: "labs-grid-box", tabindex: 0, role: "group" });
-  const result = element("p", { class: "labs-terms-result" });
+  const result = part("p", "labs-terms-result");
   el.append(title, box, result);
   const table = numberTable(box);
   return {
@@ -183,7 +180,7 @@ function addSources(el, { point, follow }) {
     };
     const style = `color:var(--labs-role-${state.steps[source.place].role})`;
     const title = element("p", { class: "labs-source-title", translate: "no", style }, source.spec.label);
-    made.root = element("div", { class: "labs-source-tensor" }, title);
+    made.root = part("div", "labs-source-tensor", title);
     made.grid = tensorGrid(made.root, source.spec, handlers);
     return made;
   }
@@ -220,10 +217,10 @@ function addSources(el, { point, follow }) {
 }
 
 /** How to use the keyboard, and in a built page how to link to an entry, under a fold. */
-function addHelp(el, texts) {
-  const lines = [texts.keys_grid, texts.keys_map, texts.keys_slider, ...(self.labsHost ? [texts.links] : [])];
+function addHelp(el, { own }) {
+  const lines = [own.keys_grid, own.keys_map, own.keys_slider, ...(self.labsHost ? [own.links] : [])];
   const items = lines.map((line) => element("li", {}, line));
-  const summary = element("summary", {}, texts.help);
+  const summary = element("summary", {}, own.help);
   el.append(element("details", { class: "labs-more" }, summary, element("ul", {}, ...items)));
 }
 
@@ -248,29 +245,24 @@ function keepInSight(node) {
   if (top < kept || bottom > innerHeight) scrollToTop(node);
 }
 
-function render({ model, el }) {
-  const trace = readTrace({ steps: model.get("steps"), numbers: model.get("numbers") });
-  let state = readModel(trace, model);
-  let pointed = null; // { place, index } under the pointer or focused: known to this view alone
+function build(view) {
+  const { model, state: first, status, now, draw, say, addGrids } = view;
+  const { strings } = first;
+  const { own } = strings;
   let address = null; // of what is shown
   let arrive = null; // what is to be done once after the next drawing
 
-  const parts = frame(state);
-  el.append(parts.root);
-  const { texts } = state;
-
-  const now = () => readModel(trace, model);
+  const parts = frame(strings, status);
   const tell = (note) => setText(parts.note, note);
   const move = (values) => {
     tell("");
     save(model, values);
   };
   const point = (place, index) => {
-    pointed = place === null ? null : { place, index };
-    drawStatus();
+    say(place === null ? null : (state) => entrySentence(state, state.steps[place], index));
   };
   const follow = (place, index) => {
-    const { step, batch, head, selected } = state; // as drawn: that is where the reader was
+    const { step, batch, head, selected } = view.state; // as drawn: that is where the reader was
     const trail = [...model.get("trail"), [step, batch, head, selected]].slice(-LONGEST_TRAIL);
     arrive = () => {
       grid.focus();
@@ -289,41 +281,36 @@ function render({ model, el }) {
   const copy = async () => {
     const text = entryText(now());
     const done = await copied(text);
-    tell(done ? texts.copied : texts.copy_by_hand);
+    tell(done ? own.copied : own.copy_by_hand);
     parts.copied.hidden = done;
     parts.copied.value = text;
     if (!done) parts.copied.select();
   };
 
-  const controls = addControls(parts, state, model, { now, move });
+  const controls = addControls(parts, first, model, { now, move });
   const go = (place) => move(valuesAt(now(), place));
-  const map = traceMap(parts.map, texts, go);
+  const map = traceMap(parts.map, strings, go);
   const readers = addReaders(parts.readers, go);
-  const gridHandlers = {
+  const indexOf = (state, id) => cellIndex(state, currentMatrix(state), id);
+  const [grid] = addGrids(parts.matrix, (state) => [currentSpec(state)], {
     follow: true,
-    point: (id) => (id < 0 ? point(null) : point(state.step, cellIndex(state, currentMatrix(state), id))),
+    sentence: (state, id) => entrySentence(state, state.current, indexOf(state, id)),
     // an entry of what is drawn: the model may be one step further
-    select: (id) => move(valuesAtEntry(state, state.step, cellIndex(state, currentMatrix(state), id))),
-  };
-  const grid = tensorGrid(parts.matrix, currentSpec(state), gridHandlers);
+    select: (id) => move(valuesAtEntry(view.state, view.state.step, indexOf(view.state, id))),
+  });
   const formula = addFormula(parts.entry);
-  const back = button(parts.actions, texts.back, goBack);
-  button(parts.actions, texts.copy, copy);
+  const back = button(parts.actions, own.back, goBack);
+  button(parts.actions, own.copy, copy);
   const terms = addTerms(parts.terms);
   const sources = addSources(parts.origin, { point, follow });
-  const text = fold(parts.root, texts.as_text);
-  addHelp(parts.root, texts);
-
-  function drawStatus() {
-    const { place, index } = pointed ?? { place: state.step, index: state.entry };
-    setText(parts.status, entrySentence(state, state.steps[place], index));
-  }
+  const text = fold(parts.root, own.as_text);
+  addHelp(parts.root, strings);
 
   const link = linkAddress(parts.root, ".labs-trace-explorer", (fragment) => {
-    const found = readAddress(fragment, trace.steps);
+    const found = readAddress(fragment, first.steps);
     if (found === null) return;
     if (found.wrong === undefined) move(valuesOf(found));
-    else tell(fill(texts.wrong_address, { address: found.wrong }));
+    else tell(fill(own.wrong_address, { address: found.wrong }));
     // a link to a tensor shows the map too; one to a number, and the note, what is below it
     arrive = () => scrollToTop(found.index === null ? parts.root : parts.head);
     draw();
@@ -337,49 +324,47 @@ function render({ model, el }) {
     return { ...valuesAt(before, place), batch: b, head: h };
   }
 
-  function drawAddress() {
+  function drawAddress(state) {
     const next = traceAddress(shortKey(state, state.current.key), state.current, state.entry);
     if (address !== null && address !== next) link.write(next);
     address = next;
   }
 
-  const draw = onFrame(() => {
-    state = now();
-    const spec = currentSpec(state);
-    map.update(state);
-    controls.update(state);
-    parts.title.replaceChildren(tensorTitle({ ...state.current, axes: sizeLetters(state.current) }));
-    setText(parts.about, stepSentence(state));
-    readers.update(state);
-    grid.update(spec);
-    formula.update(state);
-    terms.update(state);
-    sources.update(state);
-    parts.heading.hidden = parts.origin.querySelector(".labs-source-tensor") === null;
-    const before = entryBefore(state);
-    back.update(before !== null, before === null ? texts.back : fill(texts.back_to, { entry: before }));
-    parts.copied.hidden = true;
-    text.update(textTable(spec));
-    grid.reveal(state.selected);
-    sources.reveal();
-    pointed = null;
-    drawStatus();
-    drawAddress();
-    const last = arrive;
-    arrive = null;
-    last?.();
-  });
-  const ignore = onChange(model, CHOSEN, draw);
-  draw();
-
-  return () => {
-    ignore();
-    draw.cancel();
-    link.close();
-    grid.destroy();
-    sources.destroy();
-    parts.root.remove();
+  return {
+    root: parts.root,
+    update(state, [spec]) {
+      map.update(state);
+      controls.update(state);
+      parts.title.replaceChildren(tensorTitle({ ...state.current, axes: sizeLetters(state.current) }));
+      setText(parts.about, stepSentence(state));
+      readers.update(state);
+      formula.update(state);
+      terms.update(state);
+      sources.update(state);
+      parts.heading.hidden = parts.origin.querySelector(".labs-source-tensor") === null;
+      const before = entryBefore(state);
+      back.update(before !== null, before === null ? own.back : fill(own.back_to, { entry: before }));
+      parts.copied.hidden = true;
+      text.update(textTable(spec));
+      grid.reveal(state.selected);
+      sources.reveal();
+      say(null);
+      drawAddress(state);
+      const last = arrive;
+      arrive = null;
+      last?.();
+    },
+    destroy() {
+      link.close();
+      sources.destroy();
+    },
   };
+}
+
+function render(mount) {
+  const { model } = mount;
+  const trace = readTrace({ steps: model.get("steps"), numbers: model.get("numbers") });
+  return mountView(mount, { given, chosen, stateOf: (held) => traceState(trace, held), build });
 }
 
 export default { render };

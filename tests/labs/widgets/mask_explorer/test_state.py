@@ -160,9 +160,9 @@ def test_moved_is_the_largest_change_of_a_positions_logits(shown, flipped):
 
 
 def test_a_small_change_is_not_none(call):
-    state = {"moved": [0, 1e-9, 0.004, 0.006], "decimals": 2}
-    words = held()["strings"]
-    state |= {"pairs": words["attention"], "texts": words["mask_explorer"]}
+    strings = held()["strings"]
+    strings["own"] = strings["mask_explorer"]
+    state = {"moved": [0, 1e-9, 0.004, 0.006], "decimals": 2, "strings": strings}
     assert [call("movedText", state, t) for t in range(4)] == ["0", "<0.01", "<0.01", "0.01"]
 
 

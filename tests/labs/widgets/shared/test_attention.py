@@ -116,8 +116,7 @@ def state(mask):
     return {
         "shape": [2, 3, 2, 4],
         "labels": {"i": [["a", "b"], ["c", "d"]], "j": [["a", "b"], ["c", "d"]]},
-        "words": modules.strings("tensor")["tensor"],
-        "pairs": modules.strings("attention")["attention"],
+        "strings": modules.strings("tensor", "attention"),
         "mask": mask,
         "batch": 1,
         "head": 2,

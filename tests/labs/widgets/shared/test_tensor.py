@@ -23,7 +23,7 @@ def record(values=VALUES, axes="btd", labels=None):
         "decimals": 2,
         "limit": 1.0,
         "labels": labels or {},
-        "words": modules.strings("tensor")["tensor"],
+        "strings": modules.strings("tensor", "attention"),
     }
 
 
@@ -77,7 +77,8 @@ def test_options_have_letters_only_where_these_are_always_the_same(call):
 
 
 def test_what_is_no_number_has_words(call):
-    words = modules.strings("attention")["attention"]
-    assert call("numberText", -0.126, 2, words) == "-0.13"
-    assert call("((words) => numberText(-Infinity, 2, words))", words) == "-inf"
-    assert call("((words) => numberText(NaN, 2, words))", words | {"not_a_number": "none"}) == "none"
+    strings = modules.strings("attention")
+    assert call("numberText", -0.126, 2, strings) == "-0.13"
+    assert call("((strings) => numberText(-Infinity, 2, strings))", strings) == "-inf"
+    strings["attention"]["not_a_number"] = "none"
+    assert call("((strings) => numberText(NaN, 2, strings))", strings) == "none"
