@@ -1,18 +1,18 @@
 """AttentionHeatmap: the scores and weights of attention, and how each of them comes about."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import traitlets
 
+from labs.llm.shapes import require_shape
 from labs.widgets.shared import modules, sizes
 from labs.widgets.shared.base import (
     MOST_CELLS,
     CourseWidget,
-    check_labels,
-    check_picked,
-    check_selected,
-    check_values,
+    require_labels,
+    require_values,
 )
 
 #: The widget shows e to the power of a score; beyond this the columns would hardly fit.
@@ -63,14 +63,13 @@ class AttentionHeatmap(CourseWidget):
     selected = traitlets.Int(-1).tag(sync=True)
 
     def __init__(self, q, k, mask=None, labels: Sequence | None = None, rotated: bool = False):
-        queries, keys = _check_queries_and_keys(q, k)
+        queries, keys = _require_queries_and_keys(q, k)
         B, H, T, dh = queries.shape
-        allowed = np.ones((T, T), bool) if mask is None else _check_mask(mask, T)
-        shown = _check_position_labels(labels, (B, H, T, T))
+        allowed = np.ones((T, T), bool) if mask is None else _require_mask(mask, T)
+        shown = _require_position_labels(labels, (B, H, T, T))
         scores = _scores(queries, keys)
         digits = sizes.most_digits(np.append(scores, T), _DECIMALS)  # T: a column of weights may add up to it
         columns = [T, T + 1] if allowed.all() else [T, T, T + 1]
-        across = [sizes.across(columns, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
         super().__init__(
             q=queries.ravel().tolist(),
             k=keys.ravel().tolist(),
@@ -79,34 +78,26 @@ class AttentionHeatmap(CourseWidget):
             labels=shown,
             rotated=bool(rotated),
             digits=digits,
-            across=across,
+            across=sizes.for_widths(partial(sizes.across, columns, digits)),
             selected=T * (T - 1),  # the last query and the first key: nothing forbids this pair
-            reserve=[
-                _height(queries.shape, columns, n, width)
-                for n, width in zip(across, (sizes.WIDE, sizes.NARROW), strict=True)
-            ],
+            height=partial(_height, queries.shape, columns, digits),
         )
 
-    @traitlets.validate("selected")
-    def _check_selected(self, proposal):
-        return check_selected(proposal["value"], self.shape[2] ** 2)
-
-    @traitlets.validate("batch", "head")
-    def _check_picked(self, proposal):
-        name = proposal["trait"].name
-        return check_picked(name, proposal["value"], self.shape[("batch", "head").index(name)])
+    def counts(self) -> dict[str, int]:
+        B, H, T, _ = self.shape
+        return {"batch": B, "head": H, "selected": T * T}
 
     def describe(self) -> str:
         B, H, T, _ = self.shape
         return f"P [{B},{H},{T},{T}] (B,H,T,T) {'after' if self.rotated else 'before'} RoPE"
 
 
-def _check_queries_and_keys(q, k) -> tuple[np.ndarray, np.ndarray]:
+def _require_queries_and_keys(q, k) -> tuple[np.ndarray, np.ndarray]:
     """Return queries and keys as float64 arrays of one shape (B,H,T,dh).
 
     Raises: TypeError or ValueError unless they are that, with T*T cells and scores that can be shown.
     """
-    queries, keys = check_values(q, "q"), check_values(k, "k")
+    queries, keys = require_values(q, "q"), require_values(k, "k")
     if queries.ndim != 4:
         raise ValueError(f"q must be (B,H,T,dh), got shape {queries.shape}: split the heads first")
     if keys.shape != queries.shape:
@@ -125,24 +116,21 @@ def _check_queries_and_keys(q, k) -> tuple[np.ndarray, np.ndarray]:
     return queries, keys
 
 
-def _check_mask(mask, T: int) -> np.ndarray:
+def _require_mask(mask, T: int) -> np.ndarray:
     """Return the mask as a boolean array (T,T) that lets every query read something; raise if it is not."""
     array = np.asarray(mask)
     if array.dtype != bool:
         raise TypeError(f"mask must be boolean, True = may read, got dtype {array.dtype}")
-    if array.shape != (T, T):
-        raise ValueError(
-            f"mask must have shape (T,T) = {(T, T)}, got {array.shape}: one for all words and heads"
-        )
+    require_shape("mask", array, "(T,T)", (T, T), "one for all words and heads")
     if not array.any(axis=1).all():
         row = int(np.argmin(array.any(axis=1)))
         raise ValueError(f"mask must let every query read something, got nothing in row {row}")
     return array
 
 
-def _check_position_labels(labels: Sequence | None, shape: tuple[int, ...]) -> dict[str, list[list[str]]]:
+def _require_position_labels(labels: Sequence | None, shape: tuple[int, ...]) -> dict[str, list[list[str]]]:
     """Return the labels of the positions for queries and keys alike; `shape` is (B,H,T,T)."""
-    return {} if labels is None else check_labels({"i": labels, "j": labels}, ["b", "h", "i", "j"], shape)
+    return {} if labels is None else require_labels({"i": labels, "j": labels}, ["b", "h", "i", "j"], shape)
 
 
 def _scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -155,8 +143,8 @@ _STEP = 1.5 + 3.0  # its title and its line of arithmetic
 _NUMBER = 1.5
 
 
-def _height(shape: tuple[int, ...], columns: Sequence[int], across: int, width: str) -> float:
-    """The height of the widget in rem on a page of this width, with so many grids in a line."""
+def _height(shape: tuple[int, ...], columns: Sequence[int], digits: int, width: str) -> float:
+    """The height of the widget in rem on a page of this width, for grids of so many columns."""
     B, H, T, dh = shape
     pickers = (B > 1) + (H > 1)
     # a wide page has the pickers in one line; in a narrow one the three axes take two
@@ -164,5 +152,5 @@ def _height(shape: tuple[int, ...], columns: Sequence[int], across: int, width: 
     heights = [sizes.grid_height(rows, width, lines=2) for rows in columns]  # they are square
     tables = [(rows + 2) * _NUMBER + _STEP for rows in (dh, max(T, H))]
     steps = max(tables) if width == sizes.WIDE else sum(tables) + 0.5
-    above = sizes.TITLE + lines * sizes.CONTROL + sizes.stacked(heights, across)
+    above = sizes.TITLE + lines * sizes.CONTROL + sizes.stacked(heights, sizes.across(columns, digits, width))
     return above + _VERDICT[width] + sizes.status_height(width) + 0.5 + steps + sizes.LINE

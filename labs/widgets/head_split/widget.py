@@ -1,6 +1,7 @@
 """HeadSplit: where each number of a tensor lands when its columns are split into heads."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 import traitlets
@@ -8,15 +9,13 @@ import traitlets
 from labs.widgets.shared import modules, sizes
 from labs.widgets.shared.base import (
     CourseWidget,
-    check_choice,
-    check_decimals,
-    check_labels,
-    check_name,
-    check_picked,
-    check_role,
-    check_selected,
-    check_values,
     is_integer,
+    require_choice,
+    require_decimals,
+    require_labels,
+    require_name,
+    require_role,
+    require_values,
 )
 
 
@@ -74,48 +73,38 @@ class HeadSplit(CourseWidget):
         route: str = "swap",
         show: str = "values",
     ):
-        array = check_values(values)
-        n_heads, decimals = _check_heads(array.shape, n_heads), check_decimals(decimals)
-        shown = check_labels(labels, ("b", "t", "d"), array.shape)
+        array = require_values(values)
+        n_heads, decimals = _require_heads(array.shape, n_heads), require_decimals(decimals)
+        shown = require_labels(labels, ("b", "t", "d"), array.shape)
         if "d" in shown:
             raise ValueError("labels must be for the axes b and t: the columns are told apart by their heads")
         _, T, D = array.shape
         digits = max(sizes.most_digits(array, decimals), len(f"{T - 1}{D - 1}"))
-        heads = [D // n_heads] * n_heads
-        across = [sizes.across(heads, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
-        beside = sizes.across([D, *heads], digits, sizes.WIDE) == 1 + n_heads
+        layout = (array.shape, n_heads, digits)
         super().__init__(
-            name=check_name(name),
-            role=check_role(role),
+            name=require_name(name),
+            role=require_role(role),
             shape=list(array.shape),
             n_heads=n_heads,
             values=array.ravel().tolist(),
             labels=shown,
             decimals=decimals,
             digits=digits,
-            across=across,
-            beside=beside,
-            route=check_choice("route", route, ("swap", "direct")),
-            show=check_choice("show", show, ("values", "origins")),
-            reserve=[
-                _height(array.shape, n_heads, across[0], beside, sizes.WIDE),
-                _height(array.shape, n_heads, across[1], False, sizes.NARROW),
-            ],
+            across=sizes.for_widths(partial(_across, *layout)),
+            beside=_beside(*layout, sizes.WIDE),
+            route=require_choice("route", route, ("swap", "direct")),
+            show=require_choice("show", show, ("values", "origins")),
+            height=partial(_height, *layout),
         )
 
-    @traitlets.validate("selected")
-    def _check_selected(self, proposal):
-        return check_selected(proposal["value"], prod(self.shape))
+    def counts(self) -> dict[str, int]:
+        return {"batch": self.shape[0], "selected": prod(self.shape)}
 
     @traitlets.observe("selected")
     def _reveal(self, change):
         """The batch of the selected number comes into sight."""
         if change["new"] >= 0:
             self.batch = change["new"] // (self.shape[1] * self.shape[2])
-
-    @traitlets.validate("batch")
-    def _check_batch(self, proposal):
-        return check_picked("batch", proposal["value"], self.shape[0])
 
     def describe(self) -> str:
         B, T, D = self.shape
@@ -131,7 +120,7 @@ _VERDICT = 6.0
 _STATUS = 0.25 + 6.0
 
 
-def _check_heads(shape: tuple[int, ...], n_heads: int) -> int:
+def _require_heads(shape: tuple[int, ...], n_heads: int) -> int:
     """Return the number of heads; raise ValueError unless the shape is (B,T,D) and H divides D."""
     if len(shape) != 3:
         raise ValueError(f"values must be (B,T,D), got shape {shape}")
@@ -147,12 +136,25 @@ def _check_heads(shape: tuple[int, ...], n_heads: int) -> int:
     return n_heads
 
 
-def _height(shape: tuple[int, ...], n_heads: int, across: int, beside: bool, width: str) -> float:
+def _across(shape: tuple[int, ...], n_heads: int, digits: int, width: str) -> int:
+    """How many heads stand side by side on a page of this width."""
+    return sizes.across([shape[2] // n_heads] * n_heads, digits, width)
+
+
+def _beside(shape: tuple[int, ...], n_heads: int, digits: int, width: str) -> bool:
+    """Whether all heads stand in one line with the tensor; on a narrow page they never do."""
+    D = shape[2]
+    columns = [D, *[D // n_heads] * n_heads]
+    return width == sizes.WIDE and sizes.across(columns, digits, width) == len(columns)
+
+
+def _height(shape: tuple[int, ...], n_heads: int, digits: int, width: str) -> float:
     """The height of the widget in rem on a page of this width; a narrow page shows one batch at a time."""
     B, T, _ = shape
+    layout = (shape, n_heads, digits, width)
     before = sizes.grid_height(T, width, lines=3) + _VERDICT + _STATUS  # the heads stand over the columns
     all_batches = width == sizes.WIDE and B * n_heads <= sizes.SIDE_BY_SIDE
     heads = [sizes.grid_height(T, width, lines=2)] * n_heads
-    result = sizes.stacked(heads, across) * (B if all_batches else 1)
-    split = max(before, result) if beside else before + result
+    result = sizes.stacked(heads, _across(*layout)) * (B if all_batches else 1)
+    split = max(before, result) if _beside(*layout) else before + result
     return sizes.TITLE + _INTRO[width] + _PATH[width] + _CONTROLS[width] + split + sizes.LINE

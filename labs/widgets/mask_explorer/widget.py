@@ -1,6 +1,7 @@
 """MaskExplorer: the model with one layer, live, under a mask that the reader makes."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import traitlets
@@ -8,7 +9,7 @@ import traitlets
 from labs.llm.model import ModelConfig, check_params, forward
 from labs.llm.shapes import as_ids
 from labs.widgets.shared import modules, sizes
-from labs.widgets.shared.base import MOST_CELLS, CourseWidget, check_picked, check_vocabulary
+from labs.widgets.shared.base import MOST_CELLS, CourseWidget, require_vocabulary
 
 #: A page carries every parameter: larger models make it slow to load.
 MOST_PARAMS = 8192
@@ -66,9 +67,9 @@ class MaskExplorer(CourseWidget):
     tokens = traitlets.List(traitlets.Int()).tag(sync=True)
 
     def __init__(self, params: Mapping, config: ModelConfig, ids, targets, vocabulary: Sequence[str]):
-        _check_model(params, config)
-        texts, last_targets = _check_texts(ids, targets, config.vocab_size)
-        names = check_vocabulary(vocabulary, config.vocab_size)
+        _require_model(params, config)
+        texts, last_targets = _require_texts(ids, targets, config.vocab_size)
+        names = require_vocabulary(vocabulary, config.vocab_size)
         B, T = texts.shape
         logits, cache = forward(params, texts, config)
         attention = cache.blocks[0].attention
@@ -76,10 +77,6 @@ class MaskExplorer(CourseWidget):
         # other tokens and masks give other numbers, which are hardly ever longer
         digits = max(sizes.most_digits(array, _DECIMALS) for array in (scores, logits))
         columns = {"pairs": [T, T, T + 1], "results": [config.d_head, len(names)]}
-        across = {
-            name: [sizes.across(counts, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
-            for name, counts in columns.items()
-        }
         super().__init__(
             params={key: array.ravel().tolist() for key, array in params.items()},
             settings={
@@ -94,22 +91,21 @@ class MaskExplorer(CourseWidget):
             vocabulary=names,
             limit={"output": _largest(attention.v), "logits": _largest(logits)},
             digits=digits,
-            across=across,
+            across={
+                name: sizes.for_widths(partial(sizes.across, counts, digits))
+                for name, counts in columns.items()
+            },
             padding=[False] * (B * T),
             tokens=texts.ravel().tolist(),
-            reserve=[
-                _height(B, config.n_heads, T, across["pairs"][n], across["results"][n], width)
-                for n, width in enumerate((sizes.WIDE, sizes.NARROW))
-            ],
+            height=partial(_height, B, config.n_heads, T, columns, digits),
         )
 
-    @traitlets.validate("batch", "head")
-    def _check_picked(self, proposal):
-        name = proposal["trait"].name
-        return check_picked(name, proposal["value"], self.shape[("batch", "head").index(name)])
+    def counts(self) -> dict[str, int]:
+        B, H, _, _ = self.shape
+        return {"batch": B, "head": H}
 
     @traitlets.validate("padding")
-    def _check_padding(self, proposal):
+    def _require_padding(self, proposal):
         if len(proposal["value"]) != len(self.ids):
             raise traitlets.TraitError(
                 f"padding must have B*T = {len(self.ids)} entries, got {len(proposal['value'])}"
@@ -117,7 +113,7 @@ class MaskExplorer(CourseWidget):
         return proposal["value"]
 
     @traitlets.validate("tokens")
-    def _check_tokens(self, proposal):
+    def _require_tokens(self, proposal):
         tokens, V = proposal["value"], len(self.vocabulary)
         if len(tokens) != len(self.ids) or not all(0 <= token < V for token in tokens):
             raise traitlets.TraitError(
@@ -126,7 +122,7 @@ class MaskExplorer(CourseWidget):
         return tokens
 
     @traitlets.validate("flipped")
-    def _check_flipped(self, proposal):
+    def _require_flipped(self, proposal):
         flipped, pairs = proposal["value"], self.shape[2] ** 2
         if len(set(flipped)) != len(flipped) or not all(0 <= pair < pairs for pair in flipped):
             raise traitlets.TraitError(f"flipped must be distinct pairs from 0 to {pairs - 1}, got {flipped}")
@@ -137,7 +133,7 @@ class MaskExplorer(CourseWidget):
         return f"logits [{B},{T},{len(self.vocabulary)}] (B,T,V) of one layer, causal mask"
 
 
-def _check_model(params: Mapping, config: ModelConfig) -> None:
+def _require_model(params: Mapping, config: ModelConfig) -> None:
     """Raise unless these are the parameters of a model with one layer that a page can carry."""
     check_params(params, config)
     if config.n_layers != 1:
@@ -150,7 +146,7 @@ def _check_model(params: Mapping, config: ModelConfig) -> None:
             raise ValueError(f"params[{key!r}] must be finite, got {array[~np.isfinite(array)][0]}")
 
 
-def _check_texts(ids, targets, V: int) -> tuple[np.ndarray, np.ndarray]:
+def _require_texts(ids, targets, V: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids (B,T) and the last target of each text; raise unless the targets are one step on."""
     texts, following = as_ids("ids", ids, V), as_ids("targets", targets, V)
     if texts.ndim != 2 or following.shape != texts.shape:
@@ -180,11 +176,12 @@ _VERDICT = {sizes.WIDE: 4.75, sizes.NARROW: 9.25}
 _REPORT = {sizes.WIDE: 12.0, sizes.NARROW: 20.0}
 
 
-def _height(B: int, H: int, T: int, pairs: int, results: int, width: str) -> float:
-    """The height of the widget in rem on a page of this width; `pairs` and `results` are in a line."""
+def _height(B: int, H: int, T: int, columns: Mapping[str, list], digits: int, width: str) -> float:
+    """The height of the widget in rem on a page of this width, for grids of so many columns."""
     pickers = (B > 1) + (H > 1)
     lines = (pickers > 0) + 1 if width == sizes.WIDE else pickers + 3  # two boxes and a button
     heights = [sizes.grid_height(rows, width, lines=2) for rows in (T, T, T + 1)]
+    pairs, results = (sizes.across(columns[name], digits, width) for name in ("pairs", "results"))
     grids = sizes.stacked(heights, pairs) + sizes.stacked([heights[0]] * 2, results)
     sentences = _MOVED[width] + _VERDICT[width] + sizes.status_height(width) + _REPORT[width]
     return sizes.TITLE + lines * sizes.CONTROL + _TEXT + grids + sentences + sizes.LINE

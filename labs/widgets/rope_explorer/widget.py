@@ -4,7 +4,7 @@ import numpy as np
 import traitlets
 
 from labs.widgets.shared import modules, sizes
-from labs.widgets.shared.base import CourseWidget, check_values
+from labs.widgets.shared.base import CourseWidget, require_values
 
 #: The positions that the reader can choose are 0 to this one: `LAST_POSITION` of state.js.
 LAST_POSITION = 63
@@ -53,10 +53,10 @@ class RopeExplorer(CourseWidget):
     rotate_values = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, q, k, base: float = 10_000.0, v=None):
-        query = _check_vector("q", q)
-        key = _check_vector("k", k, query)
-        value = np.resize([1.0, 0.0], query.shape) if v is None else _check_vector("v", v, query)
-        base = _check_base(base)
+        query = _require_vector("q", q)
+        key = _require_vector("k", k, query)
+        value = np.resize([1.0, 0.0], query.shape) if v is None else _require_vector("v", v, query)
+        base = _require_base(base)
         longest = [_longest_pair(vector) for vector in (query, key, value)]
         super().__init__(
             q=query.tolist(),
@@ -66,25 +66,25 @@ class RopeExplorer(CourseWidget):
             base=base,
             limit=max(longest) or 1.0,
             digits=sizes.most_digits(np.array([*longest, longest[0] * longest[1]]), _DECIMALS),
-            reserve=[_height(width) for width in (sizes.WIDE, sizes.NARROW)],
+            height=_height,
         )
 
     @traitlets.validate("m", "n")
-    def _check_position(self, proposal):
+    def _require_position(self, proposal):
         name, position = proposal["trait"].name, proposal["value"]
         if not 0 <= position <= LAST_POSITION:
             raise traitlets.TraitError(f"{name} must be a position from 0 to {LAST_POSITION}, got {position}")
         return position
 
     @traitlets.validate("pair")
-    def _check_pair(self, proposal):
+    def _require_pair(self, proposal):
         pairs = len(self.q) // 2
         if not 0 <= proposal["value"] < pairs:
             raise traitlets.TraitError(f"pair must be 0 to dh/2 - 1 = {pairs - 1}, got {proposal['value']}")
         return proposal["value"]
 
     @traitlets.validate("base")
-    def _check_choice_of_base(self, proposal):
+    def _require_choice_of_base(self, proposal):
         if proposal["value"] not in self.bases:
             choices = ", ".join(f"{base:g}" for base in self.bases)
             raise traitlets.TraitError(f"base must be one of {choices}; got {proposal['value']}")
@@ -106,12 +106,12 @@ _READING = {sizes.WIDE: 0.5 + 9.0, sizes.NARROW: 0.5 + 7.5 + 9.0}
 _ROWS = 4
 
 
-def _check_vector(name: str, values, query: np.ndarray | None = None) -> np.ndarray:
+def _require_vector(name: str, values, query: np.ndarray | None = None) -> np.ndarray:
     """Return `values` as a vector (dh,) that RoPE can turn, as wide as the query.
 
     Raises: TypeError or ValueError, saying what it must be.
     """
-    vector = check_values(values, name)
+    vector = require_values(values, name)
     if query is not None and vector.shape != query.shape:
         raise ValueError(f"{name} must be as wide as q, (dh,) = {query.shape}, got {vector.shape}")
     if vector.ndim != 1 or vector.size % 2 or vector.size > MOST_COLUMNS:
@@ -132,7 +132,7 @@ def _longest_pair(vector: np.ndarray) -> float:
     return float(np.linalg.norm([*neighbours, *halves], axis=-1).max())
 
 
-def _check_base(base: float) -> float:
+def _require_base(base: float) -> float:
     """Return the base as a float; raise ValueError unless it is a number from 1 to 1e9."""
     number = not isinstance(base, bool) and isinstance(base, int | float | np.integer | np.floating)
     if not (number and 1 <= base <= 1e9):

@@ -1,7 +1,7 @@
-"""What the course's widgets have in common, and the checks of what they are given."""
+"""What the course's widgets have in common, and what they refuse."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 
 import anywidget
@@ -9,26 +9,47 @@ import numpy as np
 import traitlets
 
 from labs.figures.palette import ROLES
-from labs.widgets.shared import modules
+from labs.widgets.shared import modules, sizes
 
 #: More cells than this are no longer read one by one: show a part.
 MOST_CELLS = 512
 
 
 class CourseWidget(anywidget.AnyWidget):
-    """An anywidget with a table of strings, a reserved height and a representation that never changes."""
+    """An anywidget with a table of strings, a reserved height and a representation that never changes.
+
+    Args:
+        height: the height in rem that a page keeps free, for each of `sizes.WIDTHS`.
+        traits: the values of the traits.
+    """
 
     #: The sections of the table of strings that this kind of widget uses.
     sections: tuple[str, ...] = ()
 
     #: Everything that the widget shows or says, by section.
     strings = traitlets.Dict(read_only=True).tag(sync=True)
-    #: Height in rem that a page keeps free: where it is at least 720 px wide, and where it is 360 px wide.
+    #: Height in rem that a page keeps free, for each of `sizes.WIDTHS`.
     reserve = traitlets.List(traitlets.Float(), minlen=2, maxlen=2).tag(sync=True)
+
+    def __init__(self, *, height: Callable[[str], float], **traits):
+        super().__init__(reserve=sizes.for_widths(height), **traits)
 
     @traitlets.default("strings")
     def _strings(self) -> dict[str, dict[str, str]]:
         return modules.strings(*self.sections)
+
+    def counts(self) -> dict[str, int]:
+        """How many the reader chooses from, by the name of the trait: "batch", "head", "selected", ..."""
+        return {}
+
+    @traitlets.validate("batch", "head", "layer", "step")
+    def _require_index(self, proposal):
+        name = proposal["trait"].name
+        return require_index(name, proposal["value"], self.counts()[name])
+
+    @traitlets.validate("selected")
+    def _require_selected(self, proposal):
+        return require_selected(proposal["value"], self.counts()["selected"])
 
     def describe(self) -> str:
         """What the widget shows, in a few words; it stands where a notebook is read without widgets."""
@@ -39,7 +60,7 @@ class CourseWidget(anywidget.AnyWidget):
         return f"{type(self).__name__}: {self.describe()}"
 
 
-def check_values(values, name: str = "values") -> np.ndarray:
+def require_values(values, name: str = "values") -> np.ndarray:
     """Return `values` as a float64 array, if a widget can show it.
 
     Raises: TypeError for anything but real numbers, and for a masked array; ValueError for rows of different
@@ -66,26 +87,26 @@ def check_values(values, name: str = "values") -> np.ndarray:
     return floats
 
 
-def check_name(name: str) -> str:
+def require_name(name: str) -> str:
     """Return `name` if it is a text; raise TypeError if not."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a text, what the page calls the tensor, got {name!r}")
     return name
 
 
-def check_choice(name: str, value: str, choices: Iterable[str]) -> str:
+def require_choice(name: str, value: str, choices: Iterable[str]) -> str:
     """Return `value` if it is one of `choices`; raise ValueError if not."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
     return value
 
 
-def check_role(role: str) -> str:
+def require_role(role: str) -> str:
     """Return `role` if the palette has a colour for it; raise ValueError if not."""
-    return check_choice("role", role, ROLES)
+    return require_choice("role", role, ROLES)
 
 
-def check_axes(axes: Sequence[str], shape: tuple[int, ...]) -> list[str]:
+def require_axes(axes: Sequence[str], shape: tuple[int, ...]) -> list[str]:
     """Return the names of an array's axes: a text gives one letter each, a sequence also longer names ("dh").
 
     Raises: TypeError for anything but a sequence; ValueError unless they are as many as the array has axes,
@@ -104,7 +125,7 @@ def check_axes(axes: Sequence[str], shape: tuple[int, ...]) -> list[str]:
     return names
 
 
-def check_labels(
+def require_labels(
     labels: Mapping[str, Sequence] | None, axes: Sequence[str], shape: tuple[int, ...]
 ) -> dict[str, list[list[str]]]:
     """Return the labels of each axis in one form: a list of lists, one for all or one a first index.
@@ -151,7 +172,7 @@ def _lists_of_texts(given: object) -> list[list[str]] | None:
     return lists if all(isinstance(text, str) for texts in lists for text in texts) else None
 
 
-def check_limit(limit: float | None, values: np.ndarray) -> float:
+def require_limit(limit: float | None, values: np.ndarray) -> float:
     """Return the end of a symmetric colour scale: `limit`, or by default the largest magnitude (1 for zeros).
 
     Raises: TypeError unless it is a real number; ValueError unless it is positive and finite as float64.
@@ -171,14 +192,14 @@ def check_limit(limit: float | None, values: np.ndarray) -> float:
     return number
 
 
-def check_decimals(decimals: int) -> int:
+def require_decimals(decimals: int) -> int:
     """Return the number of decimals shown; raise ValueError unless it is 0 to 6."""
     if not (is_integer(decimals) and 0 <= decimals <= 6):
         raise ValueError(f"decimals must be an integer from 0 to 6, got {decimals!r}")
     return int(decimals)
 
 
-def check_vocabulary(vocabulary: Sequence[str], V: int) -> list[str]:
+def require_vocabulary(vocabulary: Sequence[str], V: int) -> list[str]:
     """Return the vocabulary as a list; raise unless it has a text for each id."""
     names = list(vocabulary)
     if len(names) != V or not all(isinstance(name, str) and name for name in names):
@@ -191,14 +212,14 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def check_selected(selected: int, size: int) -> int:
+def require_selected(selected: int, size: int) -> int:
     """Return a position among `size` cells, or -1 for none; raise TraitError for anything else."""
     if not -1 <= selected < size:
         raise traitlets.TraitError(f"selected must be -1 for none or from 0 to {size - 1}, got {selected}")
     return selected
 
 
-def check_picked(name: str, picked: int, size: int) -> int:
+def require_index(name: str, picked: int, size: int) -> int:
     """Return an index on an axis of this size; raise TraitError, naming the trait, for anything else."""
     if not 0 <= picked < size:
         raise traitlets.TraitError(f"{name} must be 0 to {size - 1}, got {picked}")

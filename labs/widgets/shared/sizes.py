@@ -6,12 +6,12 @@ counting. All lengths are in rem and repeat grid.css; a test in a browser holds 
 heights, with several fonts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 #: The two widths that heights are given for: pages of at least 720 px, and of 360 px.
-WIDE, NARROW = "wide", "narrow"
+WIDTHS = WIDE, NARROW = "wide", "narrow"
 
 TITLE = 1.75
 CONTROL = 2.0  # one line of options
@@ -23,6 +23,11 @@ SIDE_BY_SIDE = 4
 
 #: So many characters side by side are one line of matrices.
 _CHARACTERS = {WIDE: 90, NARROW: 46}
+
+
+def for_widths(size: Callable[[str], float]) -> list[float]:
+    """A size on wide and on narrow pages."""
+    return [size(width) for width in WIDTHS]
 
 
 def most_digits(values: np.ndarray, decimals: int) -> int:

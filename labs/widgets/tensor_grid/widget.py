@@ -1,6 +1,7 @@
 """TensorGrid: a small array as grids of cells, the picture that all other widgets are made of."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -9,14 +10,13 @@ import traitlets
 from labs.widgets.shared import modules, sizes
 from labs.widgets.shared.base import (
     CourseWidget,
-    check_axes,
-    check_decimals,
-    check_labels,
-    check_limit,
-    check_name,
-    check_role,
-    check_selected,
-    check_values,
+    require_axes,
+    require_decimals,
+    require_labels,
+    require_limit,
+    require_name,
+    require_role,
+    require_values,
     size_name,
 )
 
@@ -72,34 +72,28 @@ class TensorGrid(CourseWidget):
         decimals: int = 2,
         limit: float | None = None,
     ):
-        array = check_values(values)
-        names = check_axes(axes, array.shape)
-        shown = check_labels(labels, names, array.shape)
-        decimals = check_decimals(decimals)
+        array = require_values(values)
+        names = require_axes(axes, array.shape)
+        shown = require_labels(labels, names, array.shape)
+        decimals = require_decimals(decimals)
         digits = sizes.most_digits(array, decimals)
-        columns = [array.shape[-1]] * _shown(array.shape)
-        across = [sizes.across(columns, digits, width) for width in (sizes.WIDE, sizes.NARROW)]
         super().__init__(
-            name=check_name(name),
-            role=check_role(role),
+            name=require_name(name),
+            role=require_role(role),
             axes=names,
             shape=list(array.shape),
             values=array.ravel().tolist(),
             labels=shown,
             decimals=decimals,
-            limit=check_limit(limit, array),
+            limit=require_limit(limit, array),
             digits=digits,
-            across=across,
+            across=sizes.for_widths(partial(_across, array.shape, digits)),
             picked=[0] * _picked_axes(array.shape),
-            reserve=[
-                _height(array.shape, n, width)
-                for n, width in zip(across, (sizes.WIDE, sizes.NARROW), strict=True)
-            ],
+            height=partial(_height, array.shape, digits),
         )
 
-    @traitlets.validate("selected")
-    def _check_selected(self, proposal):
-        return check_selected(proposal["value"], prod(self.shape))
+    def counts(self) -> dict[str, int]:
+        return {"selected": prod(self.shape)}
 
     @traitlets.observe("selected")
     def _reveal(self, change):
@@ -109,7 +103,7 @@ class TensorGrid(CourseWidget):
             self.picked = [int(i) for i in index[: len(self.picked)]]
 
     @traitlets.validate("picked")
-    def _check_picked(self, proposal):
+    def _require_picked(self, proposal):
         picked, most = proposal["value"], self.shape[: _picked_axes(self.shape)]
         if len(picked) != len(most) or not all(0 <= i < size for i, size in zip(picked, most, strict=True)):
             raise traitlets.TraitError(f"picked must have one index below each of {most}, got {picked}")
@@ -136,9 +130,16 @@ def _shown(shape: Sequence[int]) -> int:
     return prod(shape[_picked_axes(shape) : -2])
 
 
-def _height(shape: Sequence[int], across: int, width: str) -> float:
-    """The height of the widget in rem on a page of this width, with so many matrices in a line."""
+def _across(shape: Sequence[int], digits: int, width: str) -> int:
+    """How many matrices stand side by side on a page of this width."""
+    return sizes.across([shape[-1]] * _shown(shape), digits, width)
+
+
+def _height(shape: Sequence[int], digits: int, width: str) -> float:
+    """The height of the widget in rem on a page of this width."""
     rows, lines = (1, *shape)[-2], 2 if len(shape) > 2 else 1  # with or without captions
-    matrices = sizes.stacked([sizes.grid_height(rows, width, lines)] * _shown(shape), across)
+    matrices = sizes.stacked(
+        [sizes.grid_height(rows, width, lines)] * _shown(shape), _across(shape, digits, width)
+    )
     controls = sizes.CONTROL if _picked_axes(shape) else 0
     return sizes.TITLE + controls + matrices + sizes.status_height(width) + sizes.LINE

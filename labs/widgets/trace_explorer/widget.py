@@ -1,6 +1,7 @@
 """TraceExplorer: every number of one forward and one backward pass, and how each of them comes about."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -11,7 +12,7 @@ from labs.llm import formula
 from labs.llm.model import ModelConfig
 from labs.llm.trace import Step, Trace, trace
 from labs.widgets.shared import modules, sizes
-from labs.widgets.shared.base import MOST_CELLS, CourseWidget, check_picked, check_selected, check_vocabulary
+from labs.widgets.shared.base import MOST_CELLS, CourseWidget, require_index, require_vocabulary
 
 #: A page carries every number of both passes, eight bytes each: larger models make it slow to load.
 MOST_NUMBERS = 16_384
@@ -72,10 +73,10 @@ class TraceExplorer(CourseWidget):
         vocabulary: Sequence[str],
         backward: bool = True,
     ):
-        letters = check_vocabulary(vocabulary, config.vocab_size)
+        letters = require_vocabulary(vocabulary, config.vocab_size)
         traced = trace(params, ids, targets, config)
         kept = [step for step in traced.steps if backward or step.phase != "backward"]
-        _check_steps(kept)
+        _require_steps(kept)
         numbers, starts = _joined(kept)
         labels = _labels(np.asarray(ids), letters)
         super().__init__(
@@ -85,30 +86,22 @@ class TraceExplorer(CourseWidget):
             layers=config.n_layers,
             labels=labels,
             step=next(n for n, step in enumerate(kept) if step.phase != "given"),
-            reserve=[_height(config, np.shape(ids)[1], width) for width in (sizes.WIDE, sizes.NARROW)],
+            height=partial(_height, config, np.shape(ids)[1]),
         )
 
-    @traitlets.validate("step")
-    def _check_step(self, proposal):
-        return check_picked("step", proposal["value"], len(self.steps))
-
-    @traitlets.validate("layer")
-    def _check_layer(self, proposal):
-        return check_picked("layer", proposal["value"], self.layers)
-
-    @traitlets.validate("batch", "head")
-    def _check_batch_or_head(self, proposal):
-        name = proposal["trait"].name
-        return check_picked(name, proposal["value"], self.sizes[{"batch": "B", "head": "H"}[name]])
-
-    @traitlets.validate("selected")
-    def _check_selected(self, proposal):
-        return check_selected(proposal["value"], self._cells())
+    def counts(self) -> dict[str, int]:
+        return {
+            "step": len(self.steps),
+            "layer": self.layers,
+            "batch": self.sizes["B"],
+            "head": self.sizes["H"],
+            "selected": self._cells(),
+        }
 
     @traitlets.validate("trail")
-    def _check_trail(self, proposal):
+    def _require_trail(self, proposal):
         for step, *_ in proposal["value"]:
-            check_picked("step of the trail", step, len(self.steps))
+            require_index("step of the trail", step, len(self.steps))
         return proposal["value"]
 
     @traitlets.observe("step")
@@ -131,7 +124,7 @@ class TraceExplorer(CourseWidget):
         return f"{passes}, every number with its formula"
 
 
-def _check_steps(steps: Sequence[Step]) -> None:
+def _require_steps(steps: Sequence[Step]) -> None:
     """Raise ValueError unless a page can carry the trace and show every matrix."""
     for step in steps:
         if not (np.isfinite(step.value) | (step.value == -np.inf)).all():

@@ -12,7 +12,7 @@ from labs.widgets.shared import base
 
 def test_values_become_float64_and_keep_their_shape():
     values = np.arange(6, dtype=np.int32).reshape(2, 3).T  # not contiguous
-    checked = base.check_values(values)
+    checked = base.require_values(values)
     assert checked.dtype == np.float64
     assert (checked == values).all()
 
@@ -35,22 +35,22 @@ def test_values_become_float64_and_keep_their_shape():
 )
 def test_values_refused(values, error, message):
     with pytest.raises(error, match=message):
-        base.check_values(values)
+        base.require_values(values)
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no wider type here")
 def test_numbers_that_are_finite_in_a_wider_type_only_are_refused():
     with pytest.raises(ValueError, match=r"values must be finite, got 1\.1.*e\+4932"):
-        base.check_values(np.array([1, np.finfo(np.longdouble).max]))
+        base.require_values(np.array([1, np.finfo(np.longdouble).max]))
 
 
 def test_largest_array():
-    assert base.check_values(np.zeros((16, 32))).size == base.MOST_CELLS
+    assert base.require_values(np.zeros((16, 32))).size == base.MOST_CELLS
 
 
 def test_axes_as_letters_or_names():
-    assert base.check_axes("btd", (2, 5, 8)) == ["b", "t", "d"]
-    assert base.check_axes(("h", "t", "dh"), (2, 5, 4)) == ["h", "t", "dh"]
+    assert base.require_axes("btd", (2, 5, 8)) == ["b", "t", "d"]
+    assert base.require_axes(("h", "t", "dh"), (2, 5, 4)) == ["h", "t", "dh"]
 
 
 @pytest.mark.parametrize(
@@ -66,45 +66,47 @@ def test_axes_as_letters_or_names():
 )
 def test_axes_refused(axes, message):
     with pytest.raises(ValueError, match=message):
-        base.check_axes(axes, (2, 5, 8))
+        base.require_axes(axes, (2, 5, 8))
 
 
 @pytest.mark.parametrize("axes", [3, None, {"b", "t", "d"}, iter("btd")])
 def test_axes_are_a_sequence(axes):
     with pytest.raises(TypeError, match="axes must be a text such as 'btd', or a list of texts, got"):
-        base.check_axes(axes, (2, 5, 8))
+        base.require_axes(axes, (2, 5, 8))
 
 
 def test_role_has_a_colour():
-    assert base.check_role("q") == "q"
+    assert base.require_role("q") == "q"
     for role in ("query", ["x"], None, 3):
         with pytest.raises(ValueError, match=rf"role must be one of .*; got {re.escape(repr(role))}"):
-            base.check_role(role)
+            base.require_role(role)
 
 
 def test_choices():
-    assert base.check_choice("route", "swap", ("swap", "direct")) == "swap"
+    assert base.require_choice("route", "swap", ("swap", "direct")) == "swap"
     for route in ("transpose", ["swap"], None):
         with pytest.raises(
             ValueError, match=rf"route must be one of swap, direct; got {re.escape(repr(route))}"
         ):
-            base.check_choice("route", route, ("swap", "direct"))
+            base.require_choice("route", route, ("swap", "direct"))
 
 
 def test_name_is_a_text():
-    assert base.check_name("Q") == "Q"
+    assert base.require_name("Q") == "Q"
     with pytest.raises(TypeError, match="name must be a text, what the page calls the tensor, got 3"):
-        base.check_name(3)
+        base.require_name(3)
 
 
 def test_labels_in_one_form():
-    assert base.check_labels({"t": "cat"}, "btd", (2, 3, 4)) == {"t": [["c", "a", "t"]]}
-    assert base.check_labels({"t": ["cat", "dog", "end"]}, "btd", (2, 3, 4)) == {"t": [["cat", "dog", "end"]]}
-    nested = base.check_labels({"t": [list("cat"), list("dog")]}, "btd", (2, 3, 4))
+    assert base.require_labels({"t": "cat"}, "btd", (2, 3, 4)) == {"t": [["c", "a", "t"]]}
+    assert base.require_labels({"t": ["cat", "dog", "end"]}, "btd", (2, 3, 4)) == {
+        "t": [["cat", "dog", "end"]]
+    }
+    nested = base.require_labels({"t": [list("cat"), list("dog")]}, "btd", (2, 3, 4))
     assert nested == {"t": [["c", "a", "t"], ["d", "o", "g"]]}
-    assert base.check_labels(None, "btd", (2, 3, 4)) == {}
-    assert base.check_labels({"t": iter("cat")}, "btd", (2, 3, 4)) == {"t": [["c", "a", "t"]]}
-    assert base.check_labels({"t": np.array(list("cat"))}, "btd", (2, 3, 4)) == {"t": [["c", "a", "t"]]}
+    assert base.require_labels(None, "btd", (2, 3, 4)) == {}
+    assert base.require_labels({"t": iter("cat")}, "btd", (2, 3, 4)) == {"t": [["c", "a", "t"]]}
+    assert base.require_labels({"t": np.array(list("cat"))}, "btd", (2, 3, 4)) == {"t": [["c", "a", "t"]]}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_labels_in_one_form():
 )
 def test_labels_refused(labels, message):
     with pytest.raises(ValueError, match=message):
-        base.check_labels(labels, "btd", (2, 3, 4))
+        base.require_labels(labels, "btd", (2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -138,47 +140,47 @@ def test_labels_refused(labels, message):
 )
 def test_labels_are_texts(labels, message):
     with pytest.raises(TypeError, match=message):
-        base.check_labels(labels, "btd", (2, 3, 4))
+        base.require_labels(labels, "btd", (2, 3, 4))
 
 
 def test_limit_is_the_largest_magnitude_unless_given():
-    assert base.check_limit(None, np.array([0.5, -2.0])) == 2.0
-    assert base.check_limit(None, np.zeros(3)) == 1.0
+    assert base.require_limit(None, np.array([0.5, -2.0])) == 2.0
+    assert base.require_limit(None, np.zeros(3)) == 1.0
     for limit in (3, np.float32(3), np.int8(3), Fraction(3)):
-        assert base.check_limit(limit, np.zeros(3)) == 3.0
+        assert base.require_limit(limit, np.zeros(3)) == 3.0
 
 
 @pytest.mark.parametrize("limit", [0, -1.0, np.nan, np.inf, -np.inf, 10**400])
 def test_limit_refused(limit):
     with pytest.raises(ValueError, match="limit must be positive and finite"):
-        base.check_limit(limit, np.zeros(3))
+        base.require_limit(limit, np.zeros(3))
 
 
 @pytest.mark.parametrize("limit", ["a", [1, 2], np.ones(2), 1j, True])
 def test_limit_is_a_number(limit):
     with pytest.raises(TypeError, match="limit must be a number, the magnitude of the strongest colour, got"):
-        base.check_limit(limit, np.zeros(3))
+        base.require_limit(limit, np.zeros(3))
 
 
 @pytest.mark.parametrize("decimals", [2, np.int64(2), np.uint8(2)])
 def test_decimals_become_an_int(decimals):
-    assert type(base.check_decimals(decimals)) is int
+    assert type(base.require_decimals(decimals)) is int
 
 
 @pytest.mark.parametrize("decimals", [-1, 7, 1.5, True, np.True_, "2", None, [2]])
 def test_decimals_refused(decimals):
     with pytest.raises(ValueError, match="decimals must be an integer from 0 to 6"):
-        base.check_decimals(decimals)
+        base.require_decimals(decimals)
 
 
 @pytest.mark.parametrize("selected", [-2, 6])
 def test_selected_refused(selected):
     with pytest.raises(traitlets.TraitError, match="from 0 to 5"):
-        base.check_selected(selected, 6)
+        base.require_selected(selected, 6)
 
 
 @pytest.mark.parametrize("picked", [-1, 2])
 def test_picked_refused(picked):
-    assert base.check_picked("head", 1, 2) == 1
+    assert base.require_index("head", 1, 2) == 1
     with pytest.raises(traitlets.TraitError, match=f"head must be 0 to 1, got {picked}"):
-        base.check_picked("head", picked, 2)
+        base.require_index("head", picked, 2)
