@@ -102,10 +102,19 @@ def style(*names: str) -> str:
 
 
 def strings(*sections: str, language: str = "en") -> dict[str, dict[str, str]]:
-    """What a widget shows or says: sections that are shared, and its own, named like its folder."""
+    """What a widget shows or says: sections that are shared, and its own, named like its folder.
+
+    Raises: ValueError for a language without a table.
+    """
     shared = _table("shared", language)
     return {name: shared[name] if name in shared else _table(name, language) for name in sections}
 
 
 def _table(folder: str, language: str) -> dict:
-    return json.loads((WIDGETS / folder / f"{language}.json").read_text("utf8"))
+    file = WIDGETS / folder / f"{language}.json"
+    if not file.is_file():
+        raise ValueError(
+            f"there is no {folder}/{file.name} for pages in the language {language!r}: "
+            f"translate {folder}/en.json"
+        )
+    return json.loads(file.read_text("utf8"))

@@ -80,9 +80,17 @@ def tables():
     }
 
 
+def test_every_string_of_the_host_is_used():
+    root = modules.WIDGETS.parents[1]
+    files = ("book/assets/labs-host.js", "labs/site/widget_views.py")
+    sources = "".join((root / file).read_text("utf8") for file in files)
+    assert [name for name in tables()["shared"]["host"] if f'"{name}"' not in sources] == []
+
+
 def test_every_string_is_used():
     sources = "".join(file.read_text("utf8") for file in modules.WIDGETS.glob("*/*.js"))
-    shared = tables().pop("shared")
+    shared = tables()["shared"]
+    shared.pop("host")
     sections = [*shared.values(), *(texts for folder, texts in tables().items() if folder != "shared")]
     names = [name for texts in sections for name in texts if not name.startswith("axis_")]
     assert [name for name in names if not re.search(rf"\.{name}\b", sources)] == []
