@@ -173,8 +173,10 @@
   }
 
   async function importStored(key) {
-    const address = document.querySelector(`script[type="${MODULE}"][data-key="${key}"]`)?.src;
-    if (!address) throw new Error(`its module ${key} is missing`);
+    /** @type {HTMLScriptElement | null} */
+    const script = document.querySelector(`script[type="${MODULE}"][data-key="${key}"]`);
+    if (!script) throw new Error(`its module ${key} is missing`);
+    const address = script.src;
     const mayImport = location.protocol !== "file:" && self.origin !== "null";
     return mayImport ? import(address) : importText(await textOf(key, address));
   }
@@ -303,6 +305,7 @@
   }
 
   self.labsHost = { close };
+  /** @type {Promise<void> | null} */
   let booted = null;
   const start = () => (booted ??= boot());
   if (document.readyState === "complete") start();

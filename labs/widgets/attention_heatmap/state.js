@@ -109,7 +109,7 @@ function weightDetails(state) {
   const { B, H, T, axis, first, selected, masked, weights, strings } = state;
   const { own, attention } = strings;
   const entry = first + selected;
-  const places = slicesAlong([B, H, T, T], SOFTMAX_AXES[axis]).find((slice) => slice.includes(entry));
+  const [places] = slicesAlong([B, H, T, T], SOFTMAX_AXES[axis]).filter((slice) => slice.includes(entry));
   const chosen = places.indexOf(entry);
   const numbers = places.map((place) => [masked[place], Math.exp(masked[place]), weights[place]]);
   const total = (column) => numbers.reduce((sum, row) => sum + row[column], 0);

@@ -26,8 +26,9 @@ export function headSplitPath(route, [B, T, D], H) {
 export function headSplitOrigin(route, shape, H) {
   const [B, T, D] = shape;
   const dh = D / H;
-  const origin = ([b, h, t, e]) => flatIndex([b, t, h * dh + e], shape);
-  return indices([B, H, T, dh]).map((index, flat) => (route === "swap" ? origin(index) : flat));
+  return indices([B, H, T, dh]).map(([b, h, t, e], flat) =>
+    route === "swap" ? flatIndex([b, t, h * dh + e], shape) : flat,
+  );
 }
 
 /** Where the number at `flat` of x (B,T,D) belongs: [batch, head, position, column in the head]. */

@@ -22,7 +22,10 @@ const VECTORS = {
   q: { arc: 0.42, beyond: 9, aside: 8 },
 };
 
-/** A point of the plane in the picture, whose second axis points down. */
+/**
+ * A point of the plane in the picture, whose second axis points down.
+ * @returns {[number, number]}
+ */
 const polar = (radius, angle) => [radius * Math.cos(angle), -radius * Math.sin(angle)];
 
 /** The circle with the chosen pair of q, k and v: dashed before turning, solid after it. */

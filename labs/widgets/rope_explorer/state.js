@@ -24,7 +24,10 @@ export function ropeScore({ q, k, base }, m, n, layout) {
   return dotProduct(turnPairs(q, m, base, "neighbours"), turnPairs(k, n, base, layout));
 }
 
-/** The scores of the query at m and a key at every position from `first` to `last`: [n - m, score] each. */
+/**
+ * The scores of the query at m and a key at every position from `first` to `last`: [n - m, score] each.
+ * @returns {[number, number][]}
+ */
 export function scoreCurve(state, m, first, last, layout) {
   return range(last - first + 1).map((step) => {
     const n = first + step;

@@ -46,14 +46,13 @@ function frame({ width, strings }, status) {
 function addControls(parts, { width, bases, strings }, model, draw) {
   const { own } = strings;
   const slideTo = (name) => (position) => {
-    const now = Object.fromEntries(["m", "n", "together"].map((each) => [each, model.get(each)]));
+    const now = { m: model.get("m"), n: model.get("n"), together: model.get("together") };
     save(model, slide(now, name, position));
     draw(); // a slider that was stopped by the other one goes back, though the model did not change
   };
   const set = (name) => (value) => save(model, { [name]: value });
-  const positions = [0, LAST_POSITION];
-  const m = slider(parts.sliders, own.query_position, positions, slideTo("m"));
-  const n = slider(parts.sliders, own.key_position, positions, slideTo("n"));
+  const m = slider(parts.sliders, own.query_position, [0, LAST_POSITION], slideTo("m"));
+  const n = slider(parts.sliders, own.key_position, [0, LAST_POSITION], slideTo("n"));
   const together = checkbox(parts.choices, own.together, set("together"));
   const base = choice(parts.choices, own.base, bases.map(String), (index) =>
     save(model, { base: bases[index] }),

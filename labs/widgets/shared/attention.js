@@ -60,7 +60,7 @@ export function slicesAlong(shape, axis) {
  *
  * The ids are i*T + j; then come T sums of rows and T sums of columns.
  */
-export function pairSpec(state, { symbol, caption, values, limit, hatched, sums }) {
+export function pairSpec(state, { symbol, caption, values, limit, hatched = false, sums = false }) {
   const { shape, batch, head, mask, decimals, strings } = state;
   const [B, H, T] = shape;
   const tensor = { ...state, axes: ["b", "h", "i", "j"], shape: [B, H, T, T] };

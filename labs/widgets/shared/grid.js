@@ -1,6 +1,8 @@
 // The picture of a matrix that every widget uses: a grid of cells with headers, one of them in reach of Tab.
 import { element, onFrame, setAttribute, setText } from "./dom.js";
 
+/** @typedef {[number, number]} Place  Row and column of a cell. */
+
 /**
  * Draw a matrix in `el` and keep it up to date.
  *
@@ -40,6 +42,7 @@ export function tensorGrid(el, spec, handlers) {
 
   let nodes = []; // nodes[row][column], the <td> of each cell
   let places = new Map(); // <td> -> [row, column]
+  /** @type {Place} */
   let active = [0, 0]; // the one cell that Tab reaches
   let pointed = -1;
 
@@ -53,13 +56,19 @@ export function tensorGrid(el, spec, handlers) {
     return spec.cells[row]?.[column] ?? null;
   }
 
-  /** The place that Tab reaches, if its cell can be selected, else the first whose cell can, or null. */
+  /**
+   * The place that Tab reaches, if its cell can be selected, else the first whose cell can, or null.
+   * @returns {Place | null}
+   */
   function enabledPlace() {
     const enabled = ([row, column]) => cellAt(row, column) !== null && !cellAt(row, column).disabled;
     return enabled(active) ? active : ([...places.values()].find(enabled) ?? null);
   }
 
-  /** Where the selected cell is, if it is the one that Tab reaches. */
+  /**
+   * Where the selected cell is, if it is the one that Tab reaches.
+   * @returns {Place | null}
+   */
   function selectedPlace() {
     if (!handlers.follow) return null;
     const row = spec.cells.findIndex((line) => line.some((cell) => cell && cell.id === spec.selected));
@@ -114,14 +123,20 @@ export function tensorGrid(el, spec, handlers) {
     active = [row, column];
   }
 
-  /** The first cell from a place in a direction that is there, or null. */
+  /**
+   * The first cell from a place in a direction that is there, or null.
+   * @returns {Place | null}
+   */
   function nextCell([row, column], down, right) {
     const [r, c] = [row + down, column + right];
     if (r < 0 || r >= nodes.length || c < 0 || c >= nodes[0].length) return null;
     return cellAt(r, c) === null ? nextCell([r, c], down, right) : [r, c];
   }
 
-  /** The last cell that one comes to in a direction. */
+  /**
+   * The last cell that one comes to in a direction.
+   * @returns {Place}
+   */
   function lastCell(place, down, right) {
     const next = nextCell(place, down, right);
     return next === null ? place : lastCell(next, down, right);

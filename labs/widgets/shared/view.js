@@ -22,6 +22,7 @@ export function mountView({ model, el }, { given, chosen, stateOf, build }) {
   const status = element("p", { class: "labs-status", role: "status" });
   const view = { model, state: now(), status, now, draw: onFrame(draw), say, addGrids };
   const sets = []; // of grids: { grids, specs, sentence }
+  /** @type {((state: any) => string) | null} */
   let said = null; // like what is pointed at, known to this view alone
 
   function say(sentence) {

@@ -54,7 +54,8 @@ export function formulaValue(tree, scope, index) {
   }
 }
 
-function chosenBranch([, condition, then, otherwise], scope, index) {
+function chosenBranch(tree, scope, index) {
+  const [, condition, then, otherwise] = tree;
   return formulaValue(condition, scope, index) ? then : otherwise;
 }
 

@@ -167,6 +167,7 @@ function headers(state, step, axis, size, index) {
 /**
  * The matrix of a step at the leading indices, as a `spec` of `tensorGrid`; `look(cell)` finishes a cell.  With
  * `ids` there are only these cells.
+ * @param {Set<number> | null} ids
  */
 function gridSpec(state, step, leading, look, ids = null) {
   const first = leading.length;

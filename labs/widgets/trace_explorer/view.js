@@ -249,7 +249,9 @@ function build(view) {
   const { model, state: first, status, now, draw, say, addGrids } = view;
   const { strings } = first;
   const { own } = strings;
+  /** @type {string | null} */
   let address = null; // of what is shown
+  /** @type {(() => void) | null} */
   let arrive = null; // what is to be done once after the next drawing
 
   const parts = frame(strings, status);
@@ -309,14 +311,17 @@ function build(view) {
   const link = linkAddress(parts.root, ".labs-trace-explorer", (fragment) => {
     const found = readAddress(fragment, first.steps);
     if (found === null) return;
-    if (found.wrong === undefined) move(valuesOf(found));
-    else tell(fill(own.wrong_address, { address: found.wrong }));
+    if ("wrong" in found) tell(fill(own.wrong_address, { address: found.wrong }));
+    else move(valuesOf(found));
     // a link to a tensor shows the map too; one to a number, and the note, what is below it
     arrive = () => scrollToTop(found.index === null ? parts.root : parts.head);
     draw();
   });
 
-  /** The model's values for what an address means. */
+  /**
+   * The model's values for what an address means.
+   * @param {{ place: number, index: number[] | null, picked?: any }} found
+   */
   function valuesOf({ place, index, picked }) {
     const before = now();
     if (index !== null) return valuesAtEntry(before, place, index);
