@@ -94,3 +94,29 @@ def test_every_string_is_used():
     sections = [*shared.values(), *(texts for folder, texts in tables().items() if folder != "shared")]
     names = [name for texts in sections for name in texts if not name.startswith("axis_")]
     assert [name for name in names if not re.search(rf"\.{name}\b", sources)] == []
+
+
+def differences(table, english):
+    """The texts, by name, that only one of two tables has, or that have other {places} than in English."""
+    if isinstance(english, str):
+        return [] if set(re.findall(r"\{\w+\}", table)) == set(re.findall(r"\{\w+\}", english)) else [""]
+    both = table.keys() & english.keys()
+    within = [f"{name} {found}".strip() for name in both for found in differences(table[name], english[name])]
+    return sorted([*(table.keys() ^ english.keys()), *within])
+
+
+def test_differences_between_tables_are_found():
+    english = {"host": {"failed": "no: {reason}", "waiting": "wait"}, "hint": "a {name}"}
+    assert differences({"host": {"failed": "«{reason}»", "waiting": ""}, "hint": "{name}"}, english) == []
+    assert differences({"host": {"failed": "«{raison}»"}, "hint": "", "more": ""}, english) == [
+        "hint",
+        "host failed",
+        "host waiting",
+        "more",
+    ]
+
+
+def test_every_language_has_every_text():
+    for path in modules.WIDGETS.glob("*/*.json"):
+        english = json.loads(path.with_name("en.json").read_text("utf8"))
+        assert differences(json.loads(path.read_text("utf8")), english) == [], path
