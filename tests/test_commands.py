@@ -29,6 +29,7 @@ def commands(target):
             "--no-print-directory",
             "--assume-old=.venv/.installed",
             "--assume-old=.venv/.installed-test",
+            "--assume-old=.lint/node_modules",
             target,
         ],
         cwd=ROOT,

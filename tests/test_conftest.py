@@ -77,6 +77,11 @@ def test_what_stays_together_on_one_worker(pytestconfig, monkeypatch):
     assert scope("book/01_shapes.ipynb::Cell 0") == scope("book/01_shapes.ipynb::Cell 7")
     assert scope("tests/labs/llm/test_ops.py::test_a") == scope("tests/labs/llm/test_ops.py::test_b")
     assert scope(f"{widgets}/test_jupyterlab.py::test_a") == scope(f"{widgets}/test_jupyterlab.py::test_b")
+    assert scope(f"{widgets}/shared/test_dom.py::test_a") == scope(f"{widgets}/shared/test_dom.py::test_b")
+    for each in ("head_split", "trace_explorer"):
+        folder = f"{widgets}/{each}"
+        assert scope(f"{folder}/test_widget.py::test_a") != scope(f"{folder}/test_widget.py::test_b")
+        assert scope(f"{folder}/test_state.py::test_a") == scope(f"{folder}/test_state.py::test_b")
     assert scope(f"{widgets}/test_fonts.py::test_a[1]") != scope(f"{widgets}/test_fonts.py::test_a[2]")
     assert scope(f"{pages}::test_a[index phone]") == scope(f"{pages}::test_b[index phone]")
     assert scope(f"{pages}::test_a[index phone]") != scope(f"{pages}::test_a[index laptop]")

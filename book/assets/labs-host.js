@@ -3,6 +3,7 @@
 // What a page must hold, in the form that the Jupyter tools write:
 //   <script type="application/vnd.jupyter.widget-state+json">  the models: { state: { id: { state, buffers } } }
 //   <script type="application/vnd.jupyter.widget-view+json">   at each place: { model_id }
+//   <script type="application/vnd.labs.strings+json">  what this script says to a reader, in the page's language
 //   <div class="labs-view">   before that, if the page likes: where the widget goes, holding what stands there
 //                             until it does
 // A model brings its code either in its state (`_esm`, `_css`) or, to be stored once per site, as `_module`, the
@@ -19,20 +20,16 @@
   const STATE = "application/vnd.jupyter.widget-state+json";
   const VIEW = "application/vnd.jupyter.widget-view+json";
   const MODULE = "application/vnd.labs.widget-module";
+  const STRINGS = "application/vnd.labs.strings+json";
 
-  /** Everything that this script says to a reader, by language. */
-  const STRINGS = {
-    en: {
-      noState: "This widget is not stored with the page. Download the notebook and run it to use the widget.",
-      needsPython:
-        "This control ({kind}) needs Python. Download this page's notebook and run it in Jupyter to use it.",
-      failed:
-        "This widget could not start ({reason}). The rest of the page works. " +
-        "Reload the page; if that does not help, download the notebook and run it in Jupyter.",
-    },
-  };
-  const strings = STRINGS[document.documentElement.lang.split("-")[0]] ?? STRINGS.en;
-  const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  // ---- words ----------------------------------------------------------------------------------------------
+
+  /** A text of the page's table, its {places} filled; without a table its name. */
+  function say(name, values = {}) {
+    const table = document.querySelector(`script[type="${STRINGS}"]`);
+    const template = (table && JSON.parse(table.textContent)[name]) ?? name;
+    return template.replace(/\{(\w+)\}/g, (_, place) => values[place]);
+  }
 
   // ---- models ---------------------------------------------------------------------------------------------
 
@@ -176,8 +173,10 @@
   }
 
   async function importStored(key) {
-    const address = document.querySelector(`script[type="${MODULE}"][data-key="${key}"]`)?.src;
-    if (!address) throw new Error(`its module ${key} is missing`);
+    /** @type {HTMLScriptElement | null} */
+    const script = document.querySelector(`script[type="${MODULE}"][data-key="${key}"]`);
+    if (!script) throw new Error(`its module ${key} is missing`);
+    const address = script.src;
     const mayImport = location.protocol !== "file:" && self.origin !== "null";
     return mayImport ? import(address) : importText(await textOf(key, address));
   }
@@ -219,15 +218,15 @@
 
   /** Commands of anywidget run in Python. */
   const invoke = async () => {
-    throw new Error(fill(strings.needsPython, { kind: "invoke" }));
+    throw new Error(say("needs_python", { kind: "invoke" }));
   };
 
   async function mount(reference, el) {
     const entry = stored.get(idOf(reference));
-    if (!entry) note(el, strings.noState);
+    if (!entry) note(el, say("no_state"));
     else if (entry.state._module || entry.state._esm) await mountWidget(modelOf(reference), el);
     else if (Array.isArray(entry.state.children)) await mountBox(entry, el);
-    else note(el, fill(strings.needsPython, { kind: entry.model_name.replace(/Model$/, "") }));
+    else note(el, say("needs_python", { kind: entry.model_name.replace(/Model$/, "") }));
   }
 
   async function mountWidget(model, el) {
@@ -263,7 +262,7 @@
       await mountOne();
     } catch (error) {
       console.error("a widget could not start:", error);
-      note(el, fill(strings.failed, { reason: error.message }));
+      note(el, say("failed", { reason: error.message }));
     }
   }
 
@@ -306,6 +305,7 @@
   }
 
   self.labsHost = { close };
+  /** @type {Promise<void> | null} */
   let booted = null;
   const start = () => (booted ??= boot());
   if (document.readyState === "complete") start();

@@ -4,7 +4,7 @@
   // A page that forgets is better than a page that breaks.
   for (const name of ["localStorage", "sessionStorage"]) {
     try {
-      self[name];
+      void self[name];
     } catch {
       const memory = new Map();
       const storage = {

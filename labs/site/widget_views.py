@@ -11,22 +11,26 @@ The models name it with `_module: KEY`, and the page says where it is with
 
     <script type="application/vnd.labs.widget-module" data-key="KEY" src="...KEY.js">
 
-which no browser runs. Every view stands in a box that reserves its height, so that nothing on the page moves
-when the widget appears, and holds a note for the reader until it does.
+which no browser runs. Widgets and host speak the language of the page, whatever they spoke when the notebook
+was run. Every view stands in a box that reserves its height, so that nothing on the page moves when the
+widget appears, and holds a note for the reader until it does.
 """
 
 import hashlib
+import html
 import json
 import re
 from pathlib import Path
 
-from sphinx.locale import _
 from sphinx.util import logging
+
+from labs.widgets.shared.modules import strings
 
 logger = logging.getLogger(__name__)
 
 STATE_TYPE = "application/vnd.jupyter.widget-state+json"
 MODULE_TYPE = "application/vnd.labs.widget-module"
+STRINGS_TYPE = "application/vnd.labs.strings+json"
 VIEW = re.compile(r'<script type="application/vnd\.jupyter\.widget-view\+json">(.*?)</script>', re.S)
 REFERENCE = re.compile(r"IPY_MODEL_(\w+)")
 
@@ -62,6 +66,14 @@ def lighten_models(models: dict[str, dict]) -> dict[str, dict]:
     }
 
 
+def translate(models: dict[str, dict], language: str) -> None:
+    """Put the strings of a language into the states of the course's widgets."""
+    for model in models.values():
+        state = model["state"]
+        if state.get("_anywidget_id", "").startswith("labs.widgets."):
+            state["strings"] = strings(*state["strings"], language=language)
+
+
 def take_module(state: dict) -> tuple[str, dict[str, str]] | None:
     """Replace the module in a model's state by its key; returns key and files by ending, if it has one."""
     if "_esm" not in state:
@@ -90,19 +102,16 @@ def reserve(models: dict[str, dict], name: str) -> tuple[float, float]:
     return max(wide) if beside else sum(wide), sum(narrow)
 
 
-def box(view: str, height: tuple[float, float]) -> str:
+def box(view: str, height: tuple[float, float], note: str) -> str:
     """A view in a box of reserved height, below a place that holds a note until the widget appears.
 
     The note is part of the page itself, because the script that would write it may be what is missing.
     """
     wide, narrow = height
-    note = _(
-        "This widget has not started yet. It needs JavaScript: turn it on if it is off, or reload the page. "
-        "If that does not help, download the notebook and run it in Jupyter."
-    )
+    waiting = f'<p class="labs-host-note labs-waiting" role="note">{html.escape(note)}</p>'
     return (
         f'<div class="labs-widget" style="--labs-reserve-wide:{wide}rem;--labs-reserve-narrow:{narrow}rem">'
-        f'<div class="labs-view"><p class="labs-host-note labs-waiting" role="note">{note}</p></div>'
+        f'<div class="labs-view">{waiting}</div>'
         f"{view}</div>"
     )
 
@@ -135,6 +144,8 @@ def prepare_widgets(app, pagename, _template, context, _doctree):
         if name not in models:
             logger.warning("a widget has no state; is its notebook executed?", location=pagename)
 
+    language = context["language"]
+    translate(models, language)
     models = reachable(lighten_models(models), views)
     modules = dict(filter(None, (take_module(model["state"]) for model in models.values())))
     for key, files in modules.items():
@@ -145,13 +156,20 @@ def prepare_widgets(app, pagename, _template, context, _doctree):
 
     names = short_names(models)
     state = json.dumps({"version_major": 2, "version_minor": 0, "state": models}, separators=(",", ":"))
-    app.add_js_file(None, type=STATE_TYPE, body=rename(state, names).replace("</", r"<\/"))
+    app.add_js_file(None, type=STATE_TYPE, body=_inline(rename(state, names)))
+    said = strings("host", language=language)["host"]
+    app.add_js_file(None, type=STRINGS_TYPE, body=_inline(json.dumps(said)))
 
     def boxed(found):
         name = json.loads(found[1])["model_id"]
-        return box(rename(found[0], names), reserve(models, name))
+        return box(rename(found[0], names), reserve(models, name), said["waiting"])
 
     context["body"] = VIEW.sub(boxed, body)
+
+
+def _inline(data: str) -> str:
+    """JSON that may stand in a script element."""
+    return data.replace("</", r"<\/")
 
 
 def _write_module(app, key: str, files: dict[str, str]) -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from labs.widgets.shared.modules import strings
+
 HOST = Path(__file__).parents[3] / "book" / "assets" / "labs-host.js"
+STRINGS = strings("host")["host"]
 
 #: A widget that shows a number in a button and counts up; it keeps in `log` what happens to it.
 COUNTER = """
@@ -58,6 +61,7 @@ PAGE = """<!doctype html>
 <script defer src="labs-host.js"></script>
 <script defer src="labs-host.js"></script>
 <script type="application/vnd.jupyter.widget-state+json">{state}</script>
+<script type="application/vnd.labs.strings+json">{strings}</script>
 {body}
 {modules}
 """
@@ -69,11 +73,11 @@ MODULE = '<script type="application/vnd.labs.widget-module" data-key="{key}" src
 def load(tmp_path, serve, open_page):
     """A function that returns a page, ready, written as the build writes it; the host stands in it twice.
 
-    `load(models, body, modules={key: script}, scheme="http", lang="en")`: `counter` is always one of the
-    modules.
+    `load(models, body, modules={key: script}, scheme="http", lang="en", said=STRINGS)`: `counter` is always
+    one of the modules.
     """
 
-    def load(models, body, modules=None, scheme="http", lang="en", state=None):
+    def load(models, body, modules=None, scheme="http", lang="en", state=None, said=STRINGS):
         text = inline({"version_major": 2, "version_minor": 0, "state": models}) if state is None else state
         modules = {"counter": COUNTER} | (modules or {})
         for key, script in modules.items():
@@ -82,7 +86,7 @@ def load(tmp_path, serve, open_page):
             (tmp_path / f"{key}.text.js").write_text(text_of, "utf8")
         tags = "".join(MODULE.format(key=key) for key in modules)
         (tmp_path / "page.html").write_text(
-            PAGE.format(lang=lang, state=text, body=body, modules=tags), "utf8"
+            PAGE.format(lang=lang, state=text, strings=inline(said), body=body, modules=tags), "utf8"
         )
         (tmp_path / "labs-host.js").write_bytes(HOST.read_bytes())
         base = serve(tmp_path) if scheme == "http" else f"{tmp_path.as_uri()}/"
@@ -473,9 +477,17 @@ def test_message_is_text_and_never_markup(load, problems):
 
 
 @pytest.mark.parametrize("lang", ["en", "en-GB", "xx", ""])
-def test_unknown_language_falls_back_to_english(load, lang):
+def test_any_language_of_the_page_will_do(load, lang):
     page = load({"a": model({}, "IntSliderModel")}, view("a"), lang=lang)
     expect(page.get_by_role("note")).to_contain_text("needs Python")
+
+
+@pytest.mark.parametrize(
+    ("said", "note"), [({"needs_python": "«{kind}»"}, "«IntSlider»"), ({}, "needs_python")]
+)
+def test_says_what_the_table_of_the_page_says(load, said, note):
+    page = load({"a": model({}, "IntSliderModel")}, view("a"), said=said)
+    expect(page.get_by_role("note")).to_have_text(note)
 
 
 # ---- formulas ----

@@ -2,13 +2,17 @@
 
 import json
 import re
+import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from labs.site import widget_views
 from labs.site.widget_views import box, lighten_models, reachable, rename, reserve, short_names, take_module
+from labs.widgets import HeadSplit
+from labs.widgets.shared import modules
 
 GRID = {"model_name": "AnyModel", "state": {"_esm": "export {}", "_css": ".a {}", "reserve": [12, 20.5]}}
 PLAIN = {"model_name": "IntSliderModel", "state": {"value": 1}}
@@ -94,7 +98,8 @@ def test_reserved_height(model, height):
 
 
 def test_box_reserves_height_and_holds_a_note_in_the_place_before_the_view():
-    html = box("<script></script>", (12, 20.5))
+    waiting = modules.strings("host")["host"]["waiting"]
+    html = box("<script></script>", (12, 20.5), waiting)
     assert 'class="labs-widget" style="--labs-reserve-wide:12rem;--labs-reserve-narrow:20.5rem"' in html
     note = r'<div class="labs-view"><p class="[^"]*" role="note">[^<]*needs JavaScript[^<]*</p></div>'
     assert re.search(note + "<script></script></div>$", html)
@@ -126,11 +131,11 @@ class App:
         self.scripts.append(SimpleNamespace(filename=filename, attributes=attributes))
 
 
-def prepare(tmp_path, body, models):
+def prepare(tmp_path, body, models, language="en"):
     app = App(tmp_path)
     state = json.dumps({"state": models})
     app.add_js_file(None, type=widget_views.STATE_TYPE, body=state)
-    context = {"body": body, "script_files": app.scripts}
+    context = {"body": body, "script_files": app.scripts, "language": language}
     widget_views.prepare_widgets(app, "page", None, context, None)
     return app, context["body"]
 
@@ -145,7 +150,7 @@ def test_page_gets_state_modules_and_boxes(tmp_path):
         "bbbb": {"state": {"_esm": "</script>", "_css": "a {}", "reserve": [3, 4]}},
     }
     app, body = prepare(tmp_path, view("bbbb") + "<p>" + view("aaaa"), models)
-    module, state = app.scripts
+    module, state, _ = app.scripts
     key = re.fullmatch(r"widgets/(\w+)\.js", module.filename)[1]
     assert module.attributes == {"type": widget_views.MODULE_TYPE, "data-key": key}
     assert app.sheets == [f"widgets/{key}.css"]
@@ -159,6 +164,43 @@ def test_page_gets_state_modules_and_boxes(tmp_path):
         "w1": {"state": {"reserve": [1, 2], "text": "</b>", "_module": key}},
     }
     assert re.findall(r'wide:(\d)rem.*?"model_id": "(\w+)"', body) == [("3", "w0"), ("1", "w1")]
+
+
+@pytest.fixture
+def made_up_language(tmp_path, monkeypatch):
+    """The widgets' files with a table in «xx», which has every text in brackets, beside each in English."""
+    folder = tmp_path / "widgets"
+    shutil.copytree(modules.WIDGETS, folder)
+    for table in folder.glob("*/en.json"):
+        text = re.sub(r'": "(.*)"', r'": "«\1»"', table.read_text("utf8"))
+        table.with_name("xx.json").write_text(text, "utf8")
+    monkeypatch.setattr(modules, "WIDGETS", folder)
+
+
+def split_and_another():
+    """The models of a HeadSplit, as far as is needed, and of somebody else's widget with `strings`."""
+    state = HeadSplit(np.ones((1, 2, 4)), 2).get_state(["_anywidget_id", "strings"])
+    return {
+        "aaaa": {"state": state},
+        "bbbb": {"state": {"_anywidget_id": "theirs.Widget", "strings": ["of", "another"]}},
+    }
+
+
+@pytest.mark.usefixtures("made_up_language")
+def test_widgets_and_host_speak_the_language_of_the_page(tmp_path):
+    app, body = prepare(tmp_path, view("aaaa") + view("bbbb"), split_and_another(), "xx")
+    state, said = (json.loads(script.attributes["body"]) for script in app.scripts)
+    assert state["state"]["w0"]["state"]["strings"] == modules.strings("tensor", "head_split", language="xx")
+    assert state["state"]["w0"]["state"]["strings"]["tensor"]["axis_b"] == "«batch»"
+    assert state["state"]["w1"]["state"]["strings"] == ["of", "another"]
+    assert said == modules.strings("host", language="xx")["host"]
+    assert app.scripts[1].attributes["type"] == widget_views.STRINGS_TYPE
+    assert body.count("«This widget has not started yet.") == 2
+
+
+def test_a_language_without_a_table_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"no shared/xx\.json for pages in the language 'xx': translate"):
+        prepare(tmp_path, view("aaaa"), split_and_another(), "xx")
 
 
 def test_state_without_views_is_dropped(tmp_path):

@@ -9,9 +9,9 @@ import pydata_sphinx_theme
 import pytest
 import quickjs
 import sphinx_book_theme
-from ipywidgets.embed import embed_data
+from ipywidgets.embed import dependency_state, embed_data
 
-from labs.widgets import modules
+from labs.widgets.shared import modules
 
 ASSETS = Path(__file__).parents[3] / "book" / "assets"
 HOST = ASSETS / "labs-host.js"
@@ -59,7 +59,8 @@ def inline(data) -> str:
 def page_of(widgets, theme="light", folded=False) -> str:
     """A page that shows the widgets from their state, as the built book does, perhaps in a closed fold."""
     widgets = list(widgets)
-    data = embed_data(views=widgets, drop_defaults=False)
+    # by default the state of every widget that the process ever made is embedded
+    data = embed_data(views=widgets, state=dependency_state(widgets, drop_defaults=False))
     before, after = ("<details id=fold><summary>Open</summary>", "</details>") if folded else ("", "")
     return PAGE.format(
         theme=theme,

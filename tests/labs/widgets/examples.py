@@ -13,7 +13,7 @@ from labs.widgets import (
     TensorGrid,
     TraceExplorer,
 )
-from labs.widgets.base import CourseWidget
+from labs.widgets.shared.base import CourseWidget
 
 LETTERS = [list(word[:-1]) for word in tiny.WORDS]
 

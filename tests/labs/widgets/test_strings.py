@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from labs.widgets import modules
+from labs.widgets.shared import modules
 from tests.labs.widgets import examples
 
 #: All text of the page, attributes that are read out, and what pointing and choosing brings up; not what is
@@ -73,8 +73,50 @@ def test_no_text_is_hard_coded(show, make):
     assert [word for word in words if word not in ("dh", "logits", "dlogits")] == []
 
 
+def tables():
+    """The table of each folder by its name; that of `shared` has sections."""
+    return {
+        file.parent.name: json.loads(file.read_text("utf8")) for file in modules.WIDGETS.glob("*/en.json")
+    }
+
+
+def test_every_string_of_the_host_is_used():
+    root = modules.WIDGETS.parents[1]
+    files = ("book/assets/labs-host.js", "labs/site/widget_views.py")
+    sources = "".join((root / file).read_text("utf8") for file in files)
+    assert [name for name in tables()["shared"]["host"] if f'"{name}"' not in sources] == []
+
+
 def test_every_string_is_used():
-    sources = "".join(file.read_text("utf8") for file in (modules.HERE / "js").glob("*.js"))
-    table = json.loads((modules.HERE / "strings" / "en.json").read_text("utf8"))
-    names = [name for texts in table.values() for name in texts if not name.startswith("axis_")]
+    sources = "".join(file.read_text("utf8") for file in modules.WIDGETS.glob("*/*.js"))
+    shared = tables()["shared"]
+    shared.pop("host")
+    sections = [*shared.values(), *(texts for folder, texts in tables().items() if folder != "shared")]
+    names = [name for texts in sections for name in texts if not name.startswith("axis_")]
     assert [name for name in names if not re.search(rf"\.{name}\b", sources)] == []
+
+
+def differences(table, english):
+    """The texts, by name, that only one of two tables has, or that have other {places} than in English."""
+    if isinstance(english, str):
+        return [] if set(re.findall(r"\{\w+\}", table)) == set(re.findall(r"\{\w+\}", english)) else [""]
+    both = table.keys() & english.keys()
+    within = [f"{name} {found}".strip() for name in both for found in differences(table[name], english[name])]
+    return sorted([*(table.keys() ^ english.keys()), *within])
+
+
+def test_differences_between_tables_are_found():
+    english = {"host": {"failed": "no: {reason}", "waiting": "wait"}, "hint": "a {name}"}
+    assert differences({"host": {"failed": "«{reason}»", "waiting": ""}, "hint": "{name}"}, english) == []
+    assert differences({"host": {"failed": "«{raison}»"}, "hint": "", "more": ""}, english) == [
+        "hint",
+        "host failed",
+        "host waiting",
+        "more",
+    ]
+
+
+def test_every_language_has_every_text():
+    for path in modules.WIDGETS.glob("*/*.json"):
+        english = json.loads(path.with_name("en.json").read_text("utf8"))
+        assert differences(json.loads(path.read_text("utf8")), english) == [], path

@@ -1,0 +1,5 @@
+"""The widget HeadSplit."""
+
+from labs.widgets.head_split.widget import HeadSplit
+
+__all__ = ["HeadSplit"]

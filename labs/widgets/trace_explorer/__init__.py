@@ -1,0 +1,5 @@
+"""The widget TraceExplorer."""
+
+from labs.widgets.trace_explorer.widget import TraceExplorer
+
+__all__ = ["TraceExplorer"]
