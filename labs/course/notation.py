@@ -55,7 +55,9 @@ TENSORS = (
     Tensor("P", "p", "B,H,T,T", "attention", "attention weights: each row sums to one"),
     Tensor("O", "o", "B,H,T,dh", "joined", "what each head has read"),
     Tensor(r"\text{joined}", "joined", "B,T,D", "joined", "the heads side by side again"),
-    Tensor(r"\text{brought}", "brought", "B,T,D", "joined", "what attention adds to the stream: joined W_O"),
+    Tensor(
+        r"\text{attn\_out}", "attn_out", "B,T,D", "joined", "what attention adds to the stream: joined W_O"
+    ),
     Tensor("R", "r", "B,T,D", "x", "the residual stream between the two halves of a block"),
     Tensor("n", "n", "B,T,D", "norm", "R after RMSNorm: what the feed-forward reads"),
     Tensor("W_1, W_3", "w1, w3", "D,F", "weight", "up-projections of SwiGLU"),
@@ -64,12 +66,14 @@ TENSORS = (
     Tensor(r"\text{gate}", "gate", "B,T,F", "ffn", "SiLU(u)"),
     Tensor(r"\text{up}", "up", "B,T,F", "ffn", "second up-projection, n W_3"),
     Tensor(r"\text{hidden}", "hidden", "B,T,F", "ffn", "gate times up, entry by entry"),
-    Tensor(r"\text{wrote}", "wrote", "B,T,D", "ffn", "what the feed-forward adds to the stream: hidden W_2"),
+    Tensor(
+        r"\text{ffn\_out}", "ffn_out", "B,T,D", "ffn", "what the feed-forward adds to the stream: hidden W_2"
+    ),
     Tensor("Y", "y", "B,T,D", "x", "the residual stream as it leaves a block"),
     Tensor(r"\text{final}", "final", "B,T,D", "norm", "Y after the final RMSNorm"),
     Tensor("U", "unembedding", "D,V", "weight", "one column for each token of the vocabulary"),
     Tensor(r"\text{logits}", "logits", "B,T,V", "logits", "a score for every possible next token"),
-    Tensor(r"\text{chances}", "chances", "B,T,V", "logits", "softmax of the logits: what the model expects"),
+    Tensor(r"\text{probs}", "probs", "B,T,V", "logits", "softmax of the logits: what the model expects"),
     Tensor(r"\ell", "loss", "", "logits", "mean cross-entropy over all B T targets, in nats"),
     Tensor("G_X", "dx", "as X", "x", "gradient of the loss with respect to X; the same for every other name"),
 )

@@ -40,7 +40,7 @@ def check_pencil(dlogits: Table | None, dweight: Table | None) -> Verdict:
                     "The loss is a mean over two positions: divide by 2.": p - one_hot,
                     "The signs are turned: raising the target's logit lowers the loss.": -right,
                     "The signs are turned, and the mean over two positions is missing.": one_hot - p,
-                    "These are the chances, halved: take 1 away at each target first.": p / 2,
+                    "These are the probabilities, halved: take 1 away at each target first.": p / 2,
                 },
             ),
             "dweight": Line(
@@ -69,7 +69,7 @@ def check_dlogits(my_dlogits: Callable[[np.ndarray, np.ndarray], np.ndarray]) ->
             for B, T, V in ((3, 5, 6), (2, 7, 4))
         ),
         call="check_dlogits(my_dlogits)",
-        praise="Chances minus one-hot, shared out over all positions.",
+        praise="Probabilities minus one-hot, shared out over all positions.",
         rtol=DIFFERENCE_RTOL,
     )
 
@@ -93,7 +93,7 @@ def _dlogits_case(logits: np.ndarray, targets: np.ndarray) -> Case:
             f"{mean} You divide by B.": (p - one_hot) / B,
             f"{mean} You divide by the number of logits.": (p - one_hot) / logits.size,
             "The signs are turned: raising the target's logit lowers the loss.": (one_hot - p) / (B * T),
-            "These are the chances, shared out: take 1 away at each target.": p / (B * T),
+            "These are the probabilities, shared out: take 1 away at each target.": p / (B * T),
         },
         hint="(softmax(logits) - one_hot) / (B * T), with the softmax along the vocabulary.",
     )
@@ -192,15 +192,15 @@ def check_softmax_backward(
 
 def _softmax_case(scores: np.ndarray, dp: np.ndarray) -> Case:
     masked = scores.copy()
-    masked[..., 0, -1] = -np.inf  # as behind a mask: this chance is exactly zero
+    masked[..., 0, -1] = -np.inf  # as behind a mask: this probability is exactly zero
     p = softmax(masked)
     return Case(
         (dp, p),
         given=f"dp and p of shape {p.shape}",
         expected=softmax_backward(dp, p),
         traps={
-            "The other chances move too: sum_j p_j dp_j is missing.": p * dp,
-            "This is the diagonal of the Jacobian alone: the other chances move too.": p * (1 - p) * dp,
+            "The other probabilities move too: sum_j p_j dp_j is missing.": p * dp,
+            "This is the diagonal of the Jacobian alone: the other probabilities move too.": p * (1 - p) * dp,
             "The signs are turned.": -softmax_backward(dp, p),
             "The sum should weigh each dp_j with its p_j.": p * (dp - dp.sum(axis=-1, keepdims=True)),
             "The sum should weigh each dp_j with its p_j; this is their plain mean.": (

@@ -118,7 +118,7 @@ def _rms_norm_case(rng: np.random.Generator, shape: tuple[int, int, int], eps: f
 
 
 def check_swiglu_backward(function: Callable[..., np.ndarray]) -> Verdict:
-    """Judge function(dwrote, n, w1, w3, w2): the gradient of SwiGLU's input, (B,T,D)."""
+    """Judge function(dffn_out, n, w1, w3, w2): the gradient of SwiGLU's input, (B,T,D)."""
     rng = np.random.default_rng(11)
     return judge(
         function,
@@ -131,15 +131,15 @@ def check_swiglu_backward(function: Callable[..., np.ndarray]) -> Verdict:
 
 
 def _swiglu_case(rng: np.random.Generator, B: int, T: int, D: int, F: int) -> Case:
-    n, dwrote = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D))
+    n, dffn_out = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D))
     w1, w3, w2 = rng.normal(size=(D, F)), rng.normal(size=(D, F)), rng.normal(size=(F, D))
     _, cache = swiglu(n, w1, w3, w2)
-    right = swiglu_backward(dwrote, cache)[0]
-    u, up, gate, dhidden = cache.u, cache.up, cache.gate, dwrote @ w2.T
+    right = swiglu_backward(dffn_out, cache)[0]
+    u, up, gate, dhidden = cache.u, cache.up, cache.gate, dffn_out @ w2.T
     arm_u, arm_up = silu_backward(dhidden * up, u) @ w1.T, (dhidden * gate) @ w3.T
     sigmoid = 1 / (1 + np.exp(-u))
     return Case(
-        (dwrote, n, w1, w3, w2),
+        (dffn_out, n, w1, w3, w2),
         given=f"n of shape {n.shape}, w1 and w3 of shape {w1.shape} and w2 of shape {w2.shape}",
         expected=right,
         traps={
@@ -167,7 +167,7 @@ def _swiglu_case(rng: np.random.Generator, B: int, T: int, D: int, F: int) -> Ca
             "The arms add; here the second one is subtracted.": arm_u - arm_up,
             "This is the way forward, not back.": (silu(u) * up) @ w2,
         },
-        hint="dhidden = dwrote @ w2.T; du = dhidden * up * slope of SiLU at u; dup = dhidden * gate; then "
+        hint="dhidden = dffn_out @ w2.T; du = dhidden * up * slope of SiLU at u; dup = dhidden * gate; then "
         "du @ w1.T + dup @ w3.T.",
     )
 
@@ -190,7 +190,7 @@ _FACTOR = "A product hands each factor the other one."
 
 #: The ledger, from the loss back to the embedding.
 LEDGER = {
-    "chances": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is chances minus one-hot."),
+    "probs": _entry("B,T,V", "cross_entropy softmax", "dlogits", "dlogits is probs minus one-hot."),
     "final": _entry("B,T,D", "rms_norm", "dunembedding", _DOT),
     "y": _entry("B,T,D", "block", "dfinal_norm dy", "unit = y * inv_rms is in both lines of the norm."),
     "hidden": _entry("B,T,F", "swiglu", "dw2", _DOT),
@@ -263,5 +263,5 @@ def _words(text: str) -> list[str]:
 
 #: Every name that a reader may expect in the last column.
 _GRADIENTS = frozenset().union(*(entry.read_for for entry in LEDGER.values())) | {
-    *("dfinal", "dwrote", "dhidden", "dn", "dbrought", "djoined", "do", "dq", "dk", "dz", "dembedding"),
+    *("dfinal", "dffn_out", "dhidden", "dn", "dattn_out", "djoined", "do", "dq", "dk", "dz", "dembedding"),
 }

@@ -1,4 +1,4 @@
-"""Checks for the exercises of chapter 7: a loss by pencil, a block, the surprises, all layers."""
+"""Checks for the exercises of chapter 7: a loss by pencil, a block, the loss at each target, all layers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,24 +16,22 @@ RTOL = 1e-9
 Part = Callable[[np.ndarray], np.ndarray]
 
 
-def check_pencil(
-    chances: Sequence[float] | None, surprises: Sequence[float] | None, loss: float | None
-) -> Verdict:
-    """Judge a loss by pencil: what the targets' chances are, the surprises in nats, their mean."""
-    chances_right = np.array([3 / 4, 1 / 2, 1 / 4])
-    right = -np.log(chances_right)
+def check_pencil(probs: Sequence[float] | None, nll: Sequence[float] | None, loss: float | None) -> Verdict:
+    """Judge a loss by pencil: the targets' probabilities, their negative logarithms, the mean."""
+    probs_right = np.array([3 / 4, 1 / 2, 1 / 4])
+    right = -np.log(probs_right)
     return judge_numbers(
         {
-            "chances": Line(
-                chances,
-                chances_right,
-                {"Take the chance of the target, not the largest one.": [3 / 4, 1 / 2, 3 / 4]},
+            "probs": Line(
+                probs,
+                probs_right,
+                {"Take the probability of the target, not the largest one.": [3 / 4, 1 / 2, 3 / 4]},
             ),
-            "surprises": Line(
-                surprises,
+            "nll": Line(
+                nll,
                 right,
                 {
-                    "A chance below one has a surprise above zero: the minus is missing.": -right,
+                    "The minus is missing: minus the logarithm of a probability is above zero.": -right,
                     "These are bits. Nats use the natural logarithm.": right / np.log(2),
                 },
             ),
@@ -42,11 +40,13 @@ def check_pencil(
                 right.mean(),
                 {
                     "Divide the sum by the number of positions.": right.sum(),
-                    "Average the surprises, not the chances.": -np.log(chances_right.mean()),
+                    "Average the negative log-likelihoods, not the probabilities.": -np.log(
+                        probs_right.mean()
+                    ),
                 },
             ),
         },
-        praise="Chances, surprises and their mean agree with the code.",
+        praise="Probabilities, negative log-likelihoods and their mean agree with the code.",
     )
 
 
@@ -76,7 +76,7 @@ def _block_case(x: np.ndarray, norm_1: Part, attend: Part, norm_2: Part, feed_fo
             "The first sum starts from the normalised stream: it should start from x.": (
                 z + attend(z) + feed_forward(norm_2(z + attend(z)))
             ),
-            "The second sum starts from x: what attention brought is lost there.": x + read,
+            "The second sum starts from x: what attention adds is lost there.": x + read,
             "Both sums are not right yet: the first should start from x, the second from its result.": (
                 x + feed_forward(norm_2(z + attend(z)))
             ),
@@ -99,46 +99,48 @@ def _block_case(x: np.ndarray, norm_1: Part, attend: Part, norm_2: Part, feed_fo
     )
 
 
-def check_surprises(my_surprises: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
-    """Judge the surprise at each target, (B,T) in nats: for any sizes, then for very large logits."""
+def check_nll(my_nll: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
+    """Judge the negative log-likelihood of each target, (B,T) in nats: any sizes, then very large logits."""
     rng = np.random.default_rng(7)
     logits, targets = rng.normal(size=(3, 5, 6)), rng.integers(6, size=(3, 5))
     large = 1000 * logits + 5000
     return judge(
-        my_surprises,
-        _surprises_case(logits, targets),
-        _surprises_case(rng.normal(size=(2, 7, 9)), rng.integers(9, size=(2, 7))),
+        my_nll,
+        _nll_case(logits, targets),
+        _nll_case(rng.normal(size=(2, 7, 9)), rng.integers(9, size=(2, 7))),
         Case(
             (large, targets),
             given="logits of some thousands",
-            expected=_surprises(large, targets),
-            hint="Subtract the largest logit first, and take the logarithm of the sum instead of the chance: "
-            "a chance can underflow to zero.",
+            expected=_nll(large, targets),
+            hint="Subtract the largest logit first, and take the logarithm of the sum instead of the "
+            "probability, which can underflow to zero.",
         ),
-        call="check_surprises(my_surprises)",
-        praise="Every target has its surprise, at any size of the logits.",
+        call="check_nll(my_nll)",
+        praise="Every target has its negative log-likelihood, at any size of the logits.",
         rtol=RTOL,
     )
 
 
-def _surprises_case(logits: np.ndarray, targets: np.ndarray) -> Case:
-    right = _surprises(logits, targets)
+def _nll_case(logits: np.ndarray, targets: np.ndarray) -> Case:
+    right = _nll(logits, targets)
     p = softmax(logits)
     return Case(
         (logits, targets),
         given=f"logits of shape {logits.shape} and targets of shape {targets.shape}",
         expected=right,
         traps={
-            "The minus is missing: a chance below one has a surprise above zero.": -right,
-            "These are the chances. Take minus their logarithm.": np.exp(-right),
+            "The minus is missing: minus the logarithm of a probability is above zero.": -right,
+            "These are the probabilities. Take minus their logarithm.": np.exp(-right),
             "These are bits: use the natural logarithm.": right / np.log(2),
             "These are the logits of the targets: the softmax is missing.": _chosen(logits, targets),
             "The softmax runs along the positions. It belongs along the vocabulary.": (
                 -np.log(_chosen(softmax(logits, axis=1), targets))
             ),
             "The softmax is taken twice.": -np.log(_chosen(softmax(p), targets)),
-            "These are the surprises at the likeliest letters, not at the targets.": -np.log(p.max(axis=-1)),
-            "Each position has its own surprise: do not average yet.": np.full_like(right, right.mean()),
+            "These belong to the likeliest letters, not to the targets.": -np.log(p.max(axis=-1)),
+            "Each position has its own negative log-likelihood: do not average yet.": np.full_like(
+                right, right.mean()
+            ),
         },
         hint="At position (1, 2): minus the logarithm of softmax(logits[1, 2])[targets[1, 2]].",
     )
@@ -224,7 +226,7 @@ def _chosen(array: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return np.take_along_axis(array, targets[..., np.newaxis], axis=-1)[..., 0]
 
 
-def _surprises(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Minus the logarithm of each target's chance, without forming the chance."""
+def _nll(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of each target's probability, without forming the probability."""
     centred = logits - logits.max(axis=-1, keepdims=True)
     return np.log(np.exp(centred).sum(axis=-1)) - _chosen(centred, targets)

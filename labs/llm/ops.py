@@ -249,7 +249,7 @@ class CrossEntropyCache(NamedTuple):
 
 
 def cross_entropy(logits, targets):
-    """Average, over all positions, the surprise at the right token.
+    """Average, over all positions, the negative log-likelihood of the right token.
 
         loss = mean_positions( -log softmax(logits)[target] )
 

@@ -1,5 +1,5 @@
 """`python -m labs.llm.mutants` plants every mistake and writes the table."""
 
-from labs.llm.mutants.table import table
+from labs.llm.mutants import table
 
 table.main()

@@ -309,7 +309,7 @@ MISTAKES = (
     # cross-entropy
     planted(
         "loss: sum instead of mean",
-        "The surprises are added up, and only the gradient is that of their mean.",
+        "The losses of the targets are added up, and only the gradient is that of their mean.",
         Edit(
             "ops.cross_entropy",
             "return -log_p[one_hot].mean(), CrossEntropyCache",

@@ -5,10 +5,10 @@ Names are those of the text. Beside them stand steps in between, which the libra
     attn_inv_rms, attn_unit   of z = attn_norm * attn_unit, attn_unit = x * attn_inv_rms; so for ffn and final
     angle                     by which RoPE turns pair r at position t, in radians
     row_max, exps             of the softmax of a row: its largest score, and exp(score - largest)
-    brought, wrote            what attention and SwiGLU add to the residual stream
+    attn_out, ffn_out         what attention and SwiGLU add to the residual stream
     sigmoid                   of gate = u * sigmoid
     logit_max, logit_exps     as row_max and exps, of a row of logits
-    log_chances, surprises    the logarithm of chances; minus it at each target, whose mean is the loss
+    log_probs, nll            the logarithm of probs; minus it at each target, whose mean is the loss
     attn_mean                 of RMSNorm backward: the mean of dattn_unit * attn_unit; so for ffn and final
     dz_q, dz_k, dz_v          what comes back to z through q, k and v; so for dn_u and dn_up
     dr_branch, dx_branch      what comes back through a branch; the rest went past it
@@ -47,7 +47,7 @@ class Recipe(NamedTuple):
 
 
 def _recipe(line, by, part=None, of=None):
-    """Return the recipe that a line such as "r[b, t, d] = x[b, t, d] + brought[b, t, d]" spells."""
+    """Return the recipe that a line such as "r[b, t, d] = x[b, t, d] + attn_out[b, t, d]" spells."""
     entry, text = line.split(" = ", 1)
     name, _, letters = entry.rstrip("]").partition("[")
     return Recipe(name, letters.replace(", ", ""), text, by, part, of)
@@ -151,9 +151,9 @@ _BLOCK = (
     *_steps(
         "attention",
         "model.block",
-        "brought[b, t, d] = sum(joined[b, t, m] * wo[m, d] for m in range(D))",
+        "attn_out[b, t, d] = sum(joined[b, t, m] * wo[m, d] for m in range(D))",
     ),
-    *_steps("attn_add", "model.block", "r[b, t, d] = x[b, t, d] + brought[b, t, d]"),
+    *_steps("attn_add", "model.block", "r[b, t, d] = x[b, t, d] + attn_out[b, t, d]"),
     *_rms_norm("ffn", "r", "n"),
     *_steps(
         "swiglu",
@@ -167,9 +167,9 @@ _BLOCK = (
         "swiglu",
         "model.swiglu",
         "hidden[b, t, f] = gate[b, t, f] * up[b, t, f]",
-        "wrote[b, t, d] = sum(hidden[b, t, f] * w2[f, d] for f in range(F))",
+        "ffn_out[b, t, d] = sum(hidden[b, t, f] * w2[f, d] for f in range(F))",
     ),
-    *_steps("ffn_add", "model.block", "y[b, t, d] = r[b, t, d] + wrote[b, t, d]"),
+    *_steps("ffn_add", "model.block", "y[b, t, d] = r[b, t, d] + ffn_out[b, t, d]"),
 )
 
 _HEAD = (
@@ -184,18 +184,18 @@ _HEAD = (
         "ops.cross_entropy",
         "logit_max[b, t] = max(logits[b, t, v] for v in range(V))",
         "logit_exps[b, t, v] = exp(logits[b, t, v] - logit_max[b, t])",
-        "log_chances[b, t, v] = "
+        "log_probs[b, t, v] = "
         "logits[b, t, v] - logit_max[b, t] - log(sum(logit_exps[b, t, c] for c in range(V)))",
-        "chances[b, t, v] = logit_exps[b, t, v] / sum(logit_exps[b, t, c] for c in range(V))",
-        "surprises[b, t] = -log_chances[b, t, targets[b, t]]",
-        f"loss = sum(surprises[b, t] {_EVERY}) / (B * T)",
+        "probs[b, t, v] = logit_exps[b, t, v] / sum(logit_exps[b, t, c] for c in range(V))",
+        "nll[b, t] = -log_probs[b, t, targets[b, t]]",
+        f"loss = sum(nll[b, t] {_EVERY}) / (B * T)",
     ),
 )
 
 _HEAD_BACKWARD = (
     *_gradients(
         "ops.cross_entropy_backward",
-        "dlogits[b, t, v] = (chances[b, t, v] - (1 if v == targets[b, t] else 0)) / (B * T)",
+        "dlogits[b, t, v] = (probs[b, t, v] - (1 if v == targets[b, t] else 0)) / (B * T)",
     ),
     *_gradients(
         "ops.linear_backward",
@@ -209,13 +209,13 @@ _FROM_FINAL = (_rms_norm_to("dy", "final", of="y"),)
 _FROM_ABOVE = _gradients("model.block_backward", "dy[b, t, d] = dx[b, t, d]")
 
 _BLOCK_BACKWARD = (
-    # y = r + wrote
-    *_gradients("model.block_backward", "dwrote[b, t, d] = dy[b, t, d]"),
-    # wrote = hidden @ w2
+    # y = r + ffn_out
+    *_gradients("model.block_backward", "dffn_out[b, t, d] = dy[b, t, d]"),
+    # ffn_out = hidden @ w2
     *_gradients(
         "ops.linear_backward",
-        "dhidden[b, t, f] = sum(dwrote[b, t, d] * w2[f, d] for d in range(D))",
-        f"dw2[f, d] = sum(hidden[b, t, f] * dwrote[b, t, d] {_EVERY})",
+        "dhidden[b, t, f] = sum(dffn_out[b, t, d] * w2[f, d] for d in range(D))",
+        f"dw2[f, d] = sum(hidden[b, t, f] * dffn_out[b, t, d] {_EVERY})",
     ),
     # hidden = gate * up
     *_gradients(
@@ -241,13 +241,13 @@ _BLOCK_BACKWARD = (
     *_rms_norm_backward("ffn", "n"),
     _rms_norm_to("dr_branch", "ffn", of="r"),
     *_gradients("model.block_backward", "dr[b, t, d] = dy[b, t, d] + dr_branch[b, t, d]"),
-    # r = x + brought
-    *_gradients("model.block_backward", "dbrought[b, t, d] = dr[b, t, d]"),
-    # brought = joined @ wo
+    # r = x + attn_out
+    *_gradients("model.block_backward", "dattn_out[b, t, d] = dr[b, t, d]"),
+    # attn_out = joined @ wo
     *_gradients(
         "ops.linear_backward",
-        "djoined[b, t, m] = sum(dbrought[b, t, d] * wo[m, d] for d in range(D))",
-        f"dwo[m, d] = sum(joined[b, t, m] * dbrought[b, t, d] {_EVERY})",
+        "djoined[b, t, m] = sum(dattn_out[b, t, d] * wo[m, d] for d in range(D))",
+        f"dwo[m, d] = sum(joined[b, t, m] * dattn_out[b, t, d] {_EVERY})",
     ),
     # joined = merge_heads(o)
     *_gradients("model.split_heads", "do[b, h, t, e] = djoined[b, t, h * dh + e]"),

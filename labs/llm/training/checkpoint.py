@@ -122,7 +122,7 @@ def _announced(path):
 
 
 def load(path):
-    """Read a checkpoint from a file that `save` wrote.
+    """Read a checkpoint from a file that `save` ffn_out.
 
     Args:
         path: of the file.

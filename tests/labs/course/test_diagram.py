@@ -6,7 +6,7 @@ import pytest
 from labs.course import diagram, palette
 from labs.course.diagram import BLOCK_EDGES, Edge
 from labs.llm import model, ops
-from labs.llm.mutants.table import catalogue, planting
+from labs.llm.mutants import catalogue, planting
 
 
 def test_every_edge_joins_two_nodes_and_every_node_is_reached():

@@ -135,30 +135,30 @@ def test_the_way_forward_is_recognised():
 # SwiGLU
 
 
-def swiglu_back(dwrote, n, w1, w3, w2):
+def swiglu_back(dffn_out, n, w1, w3, w2):
     u, up = n @ w1, n @ w3
     sigma = 1 / (1 + np.exp(-u))
     gate = u * sigma
-    dhidden = dwrote @ w2.T
+    dhidden = dffn_out @ w2.T
     slope = sigma * (1 + u * (1 - sigma))
     dgate = dhidden * up
     dup = dhidden * gate
     return (dgate * slope) @ w1.T + dup @ w3.T
 
 
-def swiglu_back_by_positions(dwrote, n, w1, w3, w2):
+def swiglu_back_by_positions(dffn_out, n, w1, w3, w2):
     out = np.zeros_like(n)
     for place in np.ndindex(n.shape[:2]):
         u, up = w1.T @ n[place], w3.T @ n[place]
         slope = ops.silu_backward(np.ones_like(u), u)
-        dhidden = w2 @ dwrote[place]
+        dhidden = w2 @ dffn_out[place]
         for f in range(len(u)):
             out[place] += dhidden[f] * (up[f] * slope[f] * w1[:, f] + u[f] / (1 + np.exp(-u[f])) * w3[:, f])
     return out
 
 
-def swiglu_back_by_the_library(dwrote, n, w1, w3, w2):
-    return model.swiglu_backward(dwrote, model.swiglu(n, w1, w3, w2)[1])[0]
+def swiglu_back_by_the_library(dffn_out, n, w1, w3, w2):
+    return model.swiglu_backward(dffn_out, model.swiglu(n, w1, w3, w2)[1])[0]
 
 
 @pytest.mark.parametrize("function", [swiglu_back, swiglu_back_by_positions, swiglu_back_by_the_library])
@@ -166,10 +166,10 @@ def test_right_swiglus_are_accepted(function):
     assert backward_model.check_swiglu_backward(function).passed
 
 
-def both_factors_missing(dwrote, n, w1, w3, w2):
+def both_factors_missing(dffn_out, n, w1, w3, w2):
     u = n @ w1
     sigma = 1 / (1 + np.exp(-u))
-    dhidden = dwrote @ w2.T
+    dhidden = dffn_out @ w2.T
     du = dhidden * (sigma + u * sigma * (1 - sigma))
     dup = dhidden * sigma
     return du @ w1.T + dup @ w3.T
@@ -195,9 +195,9 @@ def test_the_notebooks_version_is_rejected_with_a_hint():
         ("slope = sigma * (1 + u * (1 - sigma))", "slope = slope_at(gate)", "belongs at u"),
         ("@ w1.T + dup @ w3.T", "@ w3.T + dup @ w1.T", "matrices of the two arms are swapped"),
         (" + dup @", " - dup @", "arms add"),
-        ("return (dgate * slope)", "return (2 * dgate * slope)", "dhidden = dwrote @ w2.T"),
+        ("return (dgate * slope)", "return (2 * dgate * slope)", "dhidden = dffn_out @ w2.T"),
         ("return ", "return None and ", "still needs its line"),
-        ("dwrote @ w2.T", "dwrote @ w2", "stopped with ValueError"),
+        ("dffn_out @ w2.T", "dffn_out @ w2", "stopped with ValueError"),
         ("return (dgate", "return (gate * up) @ w2 if True else (dgate", "way forward, not back"),
         ("return ", "n *= 2; return ", "writes into its argument"),
         ("return (dgate", "return (n.shape[1] / 7) * (dgate", "but not for n of shape (2, 5, 9)"),
@@ -226,7 +226,7 @@ def kept_arrays():
     logits, cache = model.forward(params, tiny.INPUT_IDS, config)
     block = cache.blocks[0]
     return {
-        "chances": ops.cross_entropy(logits, tiny.TARGET_IDS)[1].p,
+        "probs": ops.cross_entropy(logits, tiny.TARGET_IDS)[1].p,
         "final": cache.final,
         "y": cache.final_norm.x,
         "hidden": block.hidden,
@@ -263,7 +263,7 @@ def way_back(kept, upstream):
     def norm(dout, name, cached):
         return ops.rms_norm_backward(dout, cached._replace(x=kept[name]))
 
-    dlogits = line("dlogits", (kept["chances"] - one_hot) / one_hot[..., 0].size)
+    dlogits = line("dlogits", (kept["probs"] - one_hot) / one_hot[..., 0].size)
     line("dunembedding", rows(kept["final"]).T @ rows(dlogits))
     dfinal = line("dfinal", dlogits @ params["unembedding"].T)
     dy, dgain = norm(dfinal, "y", cache.final_norm)

@@ -10,30 +10,30 @@ LN = np.log
 
 
 @pytest.mark.parametrize(
-    ("chances", "surprises", "loss"),
+    ("probs", "nll", "loss"),
     [
         ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 0.79),
         (np.array([3, 2, 1]) / 4, (LN(4 / 3), LN(2), LN(4)), LN(32 / 3) / 3),
     ],
 )
-def test_right_pencil_numbers_are_accepted(chances, surprises, loss):
-    assert forward.check_pencil(chances, surprises, loss).passed
+def test_right_pencil_numbers_are_accepted(probs, nll, loss):
+    assert forward.check_pencil(probs, nll, loss).passed
 
 
 @pytest.mark.parametrize(
-    ("chances", "surprises", "loss", "hint"),
+    ("probs", "nll", "loss", "hint"),
     [
-        (None, None, None, "chances: still open; a list of 3 numbers"),
+        (None, None, None, "probs: still open; a list of 3 numbers"),
         ([0.75, 0.5, 0.75], None, None, "not the largest one"),
-        ([0.75, 0.5, 0.25], [-0.29, -0.69, -1.39], None, "the minus is missing"),
+        ([0.75, 0.5, 0.25], [-0.29, -0.69, -1.39], None, "The minus is missing"),
         ([0.75, 0.5, 0.25], [0.42, 1, 2], None, "These are bits"),
         ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], None, "loss: still open; one number"),
         ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 2.37, "number of positions"),
-        ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 0.69, "not the chances"),
+        ([0.75, 0.5, 0.25], [0.29, 0.69, 1.39], 0.69, "not the probabilities"),
     ],
 )
-def test_open_and_wrong_pencil_numbers_are_rejected_with_a_hint(chances, surprises, loss, hint):
-    verdict = forward.check_pencil(chances, surprises, loss)
+def test_open_and_wrong_pencil_numbers_are_rejected_with_a_hint(probs, nll, loss, hint):
+    verdict = forward.check_pencil(probs, nll, loss)
     assert not verdict.passed
     assert hint in verdict.message, verdict
 
@@ -44,8 +44,8 @@ def right_block(x, norm_1, attend, norm_2, feed_forward):
 
 
 def block_in_two_sums(x, norm_1, attend, norm_2, feed_forward):
-    brought = attend(norm_1(x))
-    return x + brought + feed_forward(norm_2(brought + x))
+    attn_out = attend(norm_1(x))
+    return x + attn_out + feed_forward(norm_2(attn_out + x))
 
 
 def block_by_position(x, norm_1, attend, norm_2, feed_forward):
@@ -85,7 +85,7 @@ def in_place(x, norm_1, attend, norm_2, feed_forward):
         (lambda x, n1, a, n2, f: None, "still needs its line"),  # noqa: ARG005
         (stub_of_the_chapter, "Both sums are not right yet"),
         (lambda x, n1, a, n2, f: right_block(n1(x), lambda z: z, a, n2, f), "normalised stream: it should"),
-        (lambda x, n1, a, n2, f: x + f(n2(x + a(n1(x)))), "what attention brought is lost"),
+        (lambda x, n1, a, n2, f: x + f(n2(x + a(n1(x)))), "what attention adds is lost"),
         (lambda x, n1, a, n2, f: n2(x + a(n1(x))) + f(n2(x + a(n1(x)))), "it should start from r"),
         (lambda x, n1, a, n2, f: x + a(n1(x)) + f(n2(x)), "what the first sum gave"),
         (lambda x, n1, a, n2, f: n2(n1(x + a(x)) + f(n1(x + a(x)))), "post-norm"),
@@ -106,31 +106,31 @@ def test_wrong_blocks_are_rejected_with_a_hint(block, hint):
     assert hint in verdict.message, verdict
 
 
-def right_surprises(logits, targets):
+def right_nll(logits, targets):
     centred = logits - logits.max(axis=-1, keepdims=True)
     log_p = centred - LN(np.exp(centred).sum(axis=-1, keepdims=True))
     B, T, _ = logits.shape
     return -log_p[np.arange(B)[:, None], np.arange(T), targets]
 
 
-def surprises_by_loops(logits, targets):
+def nll_by_loops(logits, targets):
     out = np.empty(targets.shape)
     for place in np.ndindex(targets.shape):
         out[place] = np.logaddexp.reduce(logits[place]) - logits[place][targets[place]]
     return out
 
 
-def surprises_by_one_hot(logits, targets):
+def nll_by_one_hot(logits, targets):
     one_hot = np.eye(logits.shape[-1])[targets]
     return np.logaddexp.reduce(logits, axis=-1) - (logits * one_hot).sum(axis=-1)
 
 
-@pytest.mark.parametrize("surprises", [right_surprises, surprises_by_loops, surprises_by_one_hot])
-def test_right_surprises_are_accepted(surprises):
-    assert forward.check_surprises(surprises).passed
+@pytest.mark.parametrize("nll", [right_nll, nll_by_loops, nll_by_one_hot])
+def test_right_nll_are_accepted(nll):
+    assert forward.check_nll(nll).passed
 
 
-def surprises_of_six_letters(logits, targets):
+def nll_of_six_letters(logits, targets):
     one_hot = targets[..., None] == np.arange(6)
     return np.logaddexp.reduce(logits[..., :6], axis=-1) - (logits[..., :6] * one_hot).sum(axis=-1)
 
@@ -140,40 +140,40 @@ def at_targets(array, targets):
 
 
 @pytest.mark.parametrize(
-    ("surprises", "hint"),
+    ("nll", "hint"),
     [
         (lambda logits, targets: None, "still needs its line"),  # noqa: ARG005
-        (lambda logits, targets: -right_surprises(logits, targets), "minus is missing"),
-        (lambda logits, targets: at_targets(ops.softmax(logits), targets), "These are the chances"),
-        (lambda logits, targets: right_surprises(logits, targets) / LN(2), "bits"),
+        (lambda logits, targets: -right_nll(logits, targets), "minus is missing"),
+        (lambda logits, targets: at_targets(ops.softmax(logits), targets), "These are the probabilities"),
+        (lambda logits, targets: right_nll(logits, targets) / LN(2), "bits"),
         (at_targets, "the softmax is missing"),
         (
             lambda logits, targets: -LN(at_targets(ops.softmax(logits, axis=1), targets)),
             "along the positions",
         ),
-        (lambda logits, targets: right_surprises(ops.softmax(logits), targets), "taken twice"),
+        (lambda logits, targets: right_nll(ops.softmax(logits), targets), "taken twice"),
         (lambda logits, targets: -LN(ops.softmax(logits).max(axis=-1)), "likeliest letters"),  # noqa: ARG005
         (
-            lambda logits, targets: right_surprises(logits, targets).mean(),
+            lambda logits, targets: right_nll(logits, targets).mean(),
             "should return a plain NumPy array",
         ),
         (
-            lambda logits, targets: np.full(targets.shape, right_surprises(logits, targets).mean()),
+            lambda logits, targets: np.full(targets.shape, right_nll(logits, targets).mean()),
             "do not average yet",
         ),
         (lambda logits, targets: -LN(ops.softmax(logits)), "should have the shape (3, 5); got (3, 5, 6)"),  # noqa: ARG005
-        (lambda logits, targets: right_surprises(logits, targets).T, "got (5, 3)"),
-        (lambda logits, targets: right_surprises(logits, targets[::-1]), "At position (1, 2)"),
+        (lambda logits, targets: right_nll(logits, targets).T, "got (5, 3)"),
+        (lambda logits, targets: right_nll(logits, targets[::-1]), "At position (1, 2)"),
         (lambda logits, targets: -LN(at_targets(ops.softmax(logits), targets)), "logits of some thousands"),
         (
             lambda logits, targets: LN(np.exp(logits).sum(axis=-1)) - at_targets(logits, targets),
             "logits of some thousands",
         ),
-        (surprises_of_six_letters, "but not for logits of shape (2, 7, 9) and targets of shape (2, 7)"),
+        (nll_of_six_letters, "but not for logits of shape (2, 7, 9) and targets of shape (2, 7)"),
     ],
 )
-def test_wrong_surprises_are_rejected_with_a_hint(surprises, hint):
-    verdict = forward.check_surprises(surprises)
+def test_wrong_nll_are_rejected_with_a_hint(nll, hint):
+    verdict = forward.check_nll(nll)
     assert not verdict.passed
     assert hint in verdict.message, verdict
 

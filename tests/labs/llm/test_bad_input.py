@@ -19,7 +19,7 @@ import pytest
 
 import labs.llm
 from labs.llm import arguments, checks, costs, generate, model, ops, parameters, tiny, trace
-from labs.llm.mutants.table import torch_jax
+from labs.llm.mutants import torch_jax
 from labs.llm.tiny import search
 from labs.llm.trace import formula
 from labs.llm.training import checkpoint, data, optim, train

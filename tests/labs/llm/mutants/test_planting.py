@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from labs.llm import model, ops
+from labs.llm.mutants import planting
 from labs.llm.mutants.catalogue import MISTAKES
 from labs.llm.mutants.planting import FILES, Edit, Mistake, plant, planted, planted_source, source
-from labs.llm.mutants.table import planting
 
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 

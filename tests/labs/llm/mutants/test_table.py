@@ -10,6 +10,8 @@ import pytest
 from labs.llm import checks
 from labs.llm.checks import CANNOT_TELL, FAILED, PASSED, Finding
 from labs.llm.model import ModelConfig
+from labs.llm.mutants import table as mutants
+from labs.llm.mutants import torch_jax
 from labs.llm.mutants.catalogue import MISTAKES
 from labs.llm.mutants.planting import ORIGINAL, Edit, plant, planted
 from labs.llm.mutants.table import (
@@ -21,10 +23,8 @@ from labs.llm.mutants.table import (
     examine,
     load_table,
     row,
-    torch_jax,
     values,
 )
-from labs.llm.mutants.table import table as mutants
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from labs.llm.checks import agreement
+from labs.llm.mutants import table, torch_jax
 from labs.llm.mutants.planting import ORIGINAL
-from labs.llm.mutants.table import table, torch_jax
 
 
 def named(values):

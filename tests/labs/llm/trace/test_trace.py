@@ -348,7 +348,7 @@ CACHED = {
 CACHED_OUTSIDE = {
     "embedding.ids": "ids", "embedding.table": "embedding",
     "final_norm.x": "y", "final_norm.gain": "final_norm", "final_norm.inv_rms": "final_inv_rms",
-    "final": "final", "unembedding": "unembedding", "p": "chances",
+    "final": "final", "unembedding": "unembedding", "p": "probs",
 }  # fmt: skip
 
 
@@ -479,7 +479,7 @@ def test_a_gradient_looks_like_its_tensor(pair):
 
 def test_every_gradient_that_the_text_names_is_there(distinct):
     names = (
-        "dlogits dfinal dy dwrote dhidden dgate dup du dn dr dbrought djoined do dp dv dscores "
+        "dlogits dfinal dy dffn_out dhidden dgate dup du dn dr dattn_out djoined do dp dv dscores "
         "dq_rot dk_rot dq dk dz dx"
     )
     whole = {step.name for step in distinct.steps if step.gradient_of and step.name not in SHARES}
@@ -509,8 +509,8 @@ CALLED_FOR = {
     "v": "model.block",
     "u": "model.swiglu",
     "up": "model.swiglu",
-    "brought": "model.block",
-    "wrote": "model.swiglu",
+    "attn_out": "model.block",
+    "ffn_out": "model.swiglu",
 }
 
 
@@ -686,4 +686,4 @@ def test_an_embedding_gradient_comes_from_every_place_of_its_token():
 def test_a_loss_comes_from_its_target():
     traced = trace_of(examples()["tiny"])
     t = tiny.VOCABULARY.index("t")
-    assert leaves(traced, "surprises", 0, 0) == [("targets", (0, 0)), ("log_chances", (0, 0, t))]
+    assert leaves(traced, "nll", 0, 0) == [("targets", (0, 0)), ("log_probs", (0, 0, t))]

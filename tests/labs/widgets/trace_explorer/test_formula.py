@@ -238,7 +238,7 @@ def test_terms_of_additions_and_subtractions(call):
 
 
 def test_entries_that_are_an_index(call):
-    tree = formula.parse("-log_chances[b, t, targets[b, t]]", "bt")
+    tree = formula.parse("-log_probs[b, t, targets[b, t]]", "bt")
     assert call("lookUps", tree, {"b": 0, "t": 1}) == [["at", "targets", [["index", "b"], ["index", "t"]]]]
     free = formula.parse("sum(z[ids[b, t], d] for t in range(T))", "bd")
     assert call("lookUps", free, {"b": 0, "d": 1}) == []

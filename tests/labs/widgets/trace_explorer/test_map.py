@@ -42,11 +42,11 @@ def test_forward_what_is_given_stands_before_what_reads_it(at):
     assert found["embedding"] == ["ids", "embedding", "x"]
     assert found["attn_norm"] == ["attn_inv_rms", "attn_unit", "attn_norm", "z"]
     assert " ".join(found["attention"]) == (
-        "wq q wk k wv v angle q_rot k_rot scores masked row_max exps p o joined wo brought"
+        "wq q wk k wv v angle q_rot k_rot scores masked row_max exps p o joined wo attn_out"
     )
-    assert " ".join(found["swiglu"]) == "w1 u w3 up sigmoid gate hidden w2 wrote"
+    assert " ".join(found["swiglu"]) == "w1 u w3 up sigmoid gate hidden w2 ffn_out"
     assert (found["attn_add"], found["ffn_add"]) == (["r"], ["y"])
-    assert " ".join(found["loss"]) == "logit_max logit_exps log_chances chances targets surprises loss"
+    assert " ".join(found["loss"]) == "logit_max logit_exps log_probs probs targets nll loss"
 
 
 def test_forward_every_step_has_a_stop(at):
@@ -64,8 +64,8 @@ def test_backward_the_walk_goes_from_the_bottom_up(at):
     found = parts(lanes)
     assert found["attn_add"][0] == "dr"
     assert found["unembedding"] == ["dunembedding", "dlogits"]
-    order = [stop for stop in found["attention"] if stop in ("dq", "dscores", "dp", "do", "dbrought")]
-    assert order == ["dq", "dscores", "dp", "do", "dbrought"]  # computed from right to left
+    order = [stop for stop in found["attention"] if stop in ("dq", "dscores", "dp", "do", "dattn_out")]
+    assert order == ["dq", "dscores", "dp", "do", "dattn_out"]  # computed from right to left
 
 
 def test_backward_a_gradient_stands_over_its_tensor(at):
@@ -80,7 +80,7 @@ def test_backward_a_gradient_stands_over_its_tensor(at):
     assert under["dz_q"] is None  # a share of the gradient of z
     assert under["attn_mean"] is None
     # a tensor without a gradient that a gradient reads has a stop of its own
-    assert {"ids", "targets", "angle", "sigmoid", "attn_inv_rms", "chances"} <= under.keys()
+    assert {"ids", "targets", "angle", "sigmoid", "attn_inv_rms", "probs"} <= under.keys()
     assert not {"row_max", "exps", "logit_exps", "scores"} & under.keys()
 
 

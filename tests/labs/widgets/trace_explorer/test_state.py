@@ -98,7 +98,7 @@ def test_the_entry_keeps_its_place(at):
 def test_an_entry_that_is_not_there_is_not_selected(at):
     """Where there is no kernel, or before it answers, `selected` may belong to another tensor."""
     assert at("loss", "(state) => [state.selected, state.entry]", selected=30) == [0, []]
-    assert at("surprises", "(state) => state.entry", selected=5) == [0, 4]
+    assert at("nll", "(state) => state.entry", selected=5) == [0, 4]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_what_has_no_batch_is_shown_whole(at, key, shape, corner):
 def test_letters(at):
     assert [column["label"] for column in at("logits", "currentSpec")["columns"]] == list(tiny.VOCABULARY)
     assert [row["label"] for row in at("angle", "currentSpec")["rows"]] == [None] * 5  # of no one word
-    assert [column["label"] for column in at("surprises", "currentSpec", batch=1)["columns"]] == list("causa")
+    assert [column["label"] for column in at("nll", "currentSpec", batch=1)["columns"]] == list("causa")
 
 
 def test_small_gradients_have_digits(at):

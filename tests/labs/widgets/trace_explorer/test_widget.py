@@ -76,7 +76,7 @@ def test_numbers_are_the_librarys(widget):
 
 def test_equal_tensors_are_stored_once(widget):
     starts = {step["name"]: step["start"] for step in widget.steps}
-    assert starts["dwrote"] == starts["dy"]
+    assert starts["dffn_out"] == starts["dy"]
     assert len(widget.numbers) < 8 * sum(step.value.size for step in TRACED.steps)
 
 
@@ -444,20 +444,20 @@ AT_ONCE = """selectors => {
 
 def test_a_number_clicked_before_the_new_tensor_is_drawn(show, widget):
     page = show(widget)
-    at(page, "trace=surprises,b0,1")
+    at(page, "trace=nll,b0,1")
     loss = ".labs-stop[title='loss ()']"
     page.evaluate(AT_ONCE, [loss, ".labs-matrix td.labs-cell"])
-    expect(page.locator(".labs-status")).to_contain_text("surprises[0,4] = ")
-    expect(page.locator(".labs-title")).to_have_text("surprises [2,5] (B,T)")
+    expect(page.locator(".labs-status")).to_contain_text("nll[0,4] = ")
+    expect(page.locator(".labs-title")).to_have_text("nll [2,5] (B,T)")
 
 
 def test_a_source_clicked_before_the_new_tensor_is_drawn(show, widget):
     page = show(widget)
-    at(page, "trace=surprises,b0,1")
+    at(page, "trace=nll,b0,1")
     page.evaluate(AT_ONCE, [".labs-stop[title='loss ()']", ".labs-origin td.labs-read"])
-    expect(page.locator(".labs-title")).to_have_text("log_chances [2,5,9] (B,T,V)")
+    expect(page.locator(".labs-title")).to_have_text("log_probs [2,5,9] (B,T,V)")
     page.get_by_role("button", name="return").click()
-    expect(page.locator(".labs-title")).to_have_text("surprises [2,5] (B,T)")
+    expect(page.locator(".labs-title")).to_have_text("nll [2,5] (B,T)")
 
 
 def test_return_twice_before_anything_is_drawn(show, widget):
@@ -608,7 +608,7 @@ def test_parts_lead_to_their_first_step(show, widget):
     expect(page.locator(".labs-title")).to_have_text("u [2,5,16] (B,T,F)")
     page.get_by_role("radio", name="backward").check()
     page.get_by_role("button", name="SwiGLU").click()
-    expect(page.locator(".labs-title")).to_have_text("dwrote [2,5,8] (B,T,D)")
+    expect(page.locator(".labs-title")).to_have_text("dffn_out [2,5,8] (B,T,D)")
 
 
 def test_by_touch(show, widget):
@@ -628,7 +628,7 @@ def test_by_touch(show, widget):
 def test_narrow_pages_show_the_stops_of_one_part(show, widget):
     page = show(widget, width=360)
     expect(stop(page, "scores")).to_be_hidden()
-    expect(stop(page, "brought")).to_be_visible()  # what the part hands on
+    expect(stop(page, "attn_out")).to_be_visible()  # what the part hands on
     page.get_by_role("button", name="attention").click()
     expect(stop(page, "scores")).to_be_visible()
     expect(stop(page, "u")).to_be_hidden()
