@@ -5,12 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Case, Verdict, judge
+from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import attention, attention_backward, causal_mask, rope
 from labs.llm.ops import softmax, softmax_backward
-
-#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
-RTOL = 1e-9
 
 
 def check_pencil(

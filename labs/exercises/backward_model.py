@@ -7,12 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Case, Verdict, judge, shown
+from labs.exercises.verdict import RTOL, Case, Verdict, judge, shown
 from labs.llm.model import swiglu, swiglu_backward
 from labs.llm.ops import rms_norm, rms_norm_backward, silu, silu_backward
-
-#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
-RTOL = 1e-9
 
 
 def check_pencil(

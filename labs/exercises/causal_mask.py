@@ -5,12 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Case, Verdict, judge
+from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import causal_mask, padding_mask
 from labs.llm.ops import softmax
-
-#: How far an entry may be off, relative to the largest: another order of summation, not another formula.
-RTOL = 1e-9
 
 
 def check_pencil(shares: Sequence[float] | None, read: float | None) -> Verdict:

@@ -1,19 +1,15 @@
-"""Checks for the exercises of chapter 7: a loss by pencil, a block, the loss at each target, all layers."""
+"""Checks for the exercises on the whole model: a loss by pencil, the loss of each target, all layers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from labs.exercises.block import random_params
 from labs.exercises.pencil import Line, judge_numbers
-from labs.exercises.verdict import Case, Verdict, judge
+from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm import model
 from labs.llm.model import ModelConfig
 from labs.llm.ops import linear, rms_norm, softmax
-
-#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
-RTOL = 1e-9
-
-Part = Callable[[np.ndarray], np.ndarray]
 
 
 def check_pencil(probs: Sequence[float] | None, nll: Sequence[float] | None, loss: float | None) -> Verdict:
@@ -47,55 +43,6 @@ def check_pencil(probs: Sequence[float] | None, nll: Sequence[float] | None, los
             ),
         },
         praise="Probabilities, negative log-likelihoods and their mean agree with the code.",
-    )
-
-
-def check_block(my_block: Callable[[np.ndarray, Part, Part, Part, Part], np.ndarray]) -> Verdict:
-    """Judge how my_block(x, norm_1, attend, norm_2, feed_forward) puts its four parts together, pre-norm."""
-    rng = np.random.default_rng(9)
-    return judge(
-        my_block,
-        _block_case(rng.normal(size=(3, 7, 24)), *_parts(ModelConfig(11, d_model=24, n_heads=4, d_ff=20))),
-        _block_case(rng.normal(size=(2, 5, 18)), *_parts(ModelConfig(13, d_model=18, n_heads=3, d_ff=25))),
-        call="check_block(my_block)",
-        praise="Two sums, and each branch reads a normalised copy.",
-        rtol=RTOL,
-    )
-
-
-def _block_case(x: np.ndarray, norm_1: Part, attend: Part, norm_2: Part, feed_forward: Part) -> Case:
-    z = norm_1(x)
-    r = x + attend(z)
-    read = feed_forward(norm_2(r))
-    post = norm_1(x + attend(x))
-    return Case(
-        (x, norm_1, attend, norm_2, feed_forward),
-        given=f"x of shape {x.shape} and the four parts",
-        expected=r + read,
-        traps={
-            "The first sum starts from the normalised stream: it should start from x.": (
-                z + attend(z) + feed_forward(norm_2(z + attend(z)))
-            ),
-            "The second sum starts from x: what attention adds is lost there.": x + read,
-            "Both sums are not right yet: the first should start from x, the second from its result.": (
-                x + feed_forward(norm_2(z + attend(z)))
-            ),
-            "The second sum starts from the normalised stream: it should start from r.": norm_2(r) + read,
-            "The feed-forward reads x: it should read what the first sum gave.": (
-                r + feed_forward(norm_2(x))
-            ),
-            "This is post-norm: the norms stand behind the sums.": norm_2(post + feed_forward(post)),
-            "Attention reads x as it is: normalise first.": (
-                x + attend(x) + feed_forward(norm_2(x + attend(x)))
-            ),
-            "The feed-forward reads r as it is: normalise first.": r + feed_forward(r),
-            "There is no residual around attention.": attend(z) + feed_forward(norm_2(attend(z))),
-            "There is no residual around the feed-forward.": read,
-            "The two norms are swapped: each has its own gains.": (
-                x + attend(norm_2(x)) + feed_forward(norm_1(x + attend(norm_2(x))))
-            ),
-        },
-        hint="r = x + attention of the normalised x; y = r + feed-forward of the normalised r.",
     )
 
 
@@ -164,7 +111,7 @@ def check_forward(
 
 
 def _forward_case(config: ModelConfig, ids: np.ndarray) -> Case:
-    params = _params(config)
+    params = random_params(config)
     right, cache = model.forward(params, ids, config)
     y = cache.final_norm.x  # the stream after the last block
     layers = range(config.n_layers)
@@ -192,33 +139,6 @@ def _forward_case(config: ModelConfig, ids: np.ndarray) -> Case:
         },
         hint="Embedding, then block after block, then the final norm, then the unembedding.",
     )
-
-
-def _parts(config: ModelConfig) -> tuple[Part, Part, Part, Part]:
-    """The four parts of a real block; the gains of the two norms are not one and differ."""
-    w = model.block_weights(_params(config), 0)
-
-    def attend(z: np.ndarray) -> np.ndarray:
-        q, k, v = (model.split_heads(z @ matrix, config.n_heads) for matrix in (w.wq, w.wk, w.wv))
-        o, _ = model.attention(model.rope(q), model.rope(k), v, model.causal_mask(z.shape[1]))
-        return model.merge_heads(o) @ w.wo
-
-    return (
-        lambda x: rms_norm(x, w.attn_norm)[0],
-        attend,
-        lambda r: rms_norm(r, w.ffn_norm)[0],
-        lambda n: model.swiglu(n, w.w1, w.w3, w.w2)[0],
-    )
-
-
-def _params(config: ModelConfig) -> dict[str, np.ndarray]:
-    """Parameters whose gains are not one."""
-    rng = np.random.default_rng(7)
-    params = model.init_params(config, rng)
-    return {
-        key: array * rng.uniform(0.7, 1.3, size=array.shape) if key.endswith("norm") else array
-        for key, array in params.items()
-    }
 
 
 def _chosen(array: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -4,11 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labs.exercises.verdict import Case, Verdict, judge
+from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.ops import rms_norm
-
-#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
-RTOL = 1e-9
 
 
 def check_rms_norm(norm: Callable[[np.ndarray, np.ndarray, float], np.ndarray]) -> Verdict:

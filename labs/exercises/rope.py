@@ -5,11 +5,8 @@ from math import prod
 
 import numpy as np
 
-from labs.exercises.verdict import Case, Verdict, judge
+from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import rope
-
-#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
-RTOL = 1e-9
 
 
 def check_angles(angles: Callable[[int, int, float], np.ndarray]) -> Verdict:

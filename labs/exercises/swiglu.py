@@ -4,12 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labs.exercises.verdict import Case, Verdict, judge
+from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import swiglu
 from labs.llm.ops import sigmoid, silu, silu_backward
-
-#: How far an entry may be off, relative to the largest: room for another order of the same arithmetic.
-RTOL = 1e-9
 
 #: Room for a finite difference instead of the formula: one-sided, with h = 1e-5, it is off by 2.3e-6.
 SLOPE_RTOL = 5e-6

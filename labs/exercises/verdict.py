@@ -6,6 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labs.llm.checks import FAILED, PASSED, Finding
+
+#: How far a right entry may be off, relative to the largest: what another order of additions leaves.
+RTOL = 1e-9
+
 #: An entry this near, relative to the largest, has the right formula behind it and was rounded on the way:
 #: float32 holds about 7 digits.
 ROUNDED = 1e-5
@@ -17,14 +22,11 @@ MOST_CHARACTERS = 60
 LONGEST_ERROR = 300
 
 
-class Verdict(NamedTuple):
-    """Whether an answer is right, and what to tell the reader."""
+class Verdict(Finding):
+    """Whether an answer is right, and what to tell the reader: a Finding that speaks to a learner."""
 
-    passed: bool
-    message: str
-
-    def __bool__(self) -> bool:
-        return self.passed
+    def __init__(self, passed: bool, message: str):
+        super().__init__(PASSED if passed else FAILED, message)
 
     def __repr__(self) -> str:
         return ("Right. " if self.passed else "Not yet. ") + self.message

@@ -213,7 +213,7 @@ def evaluate_all(tree, tensors, sizes, axes):
     arguments.require_dict("axes", axes, "give the length of each axis by its letter")
     axes = {letter: arguments.require_size(f"axes[{letter!r}]", length) for letter, length in axes.items()}
     _require_tree(tree)
-    with np.errstate(divide="raise", invalid="raise", over="ignore", under="ignore"):
+    with np.errstate(all="raise", under="ignore"):
         value = _array(tree, tensors, sizes, axes, np.True_)
     return np.array(np.broadcast_to(value, tuple(axes.values())), np.float64)
 
@@ -243,7 +243,9 @@ def _array(tree, tensors, sizes, axes, wanted):
         case ["neg", operand]:
             return -array(operand)
         case ["call", name, argument]:
-            return getattr(np, name)(array(argument))
+            value = array(argument)
+            with np.errstate(over="ignore" if name == "exp" else "raise"):  # as in _exp
+                return getattr(np, name)(value)
         case ["if", condition, then, otherwise]:
             chosen = array(condition)
             return np.where(
@@ -254,10 +256,12 @@ def _array(tree, tensors, sizes, axes, wanted):
         case ["sum" | "max" as over, body, loops, condition]:
             inner = axes | {letter: sizes[size] for letter, size in loops}
             new = tuple(range(-len(loops), 0))
-            wanted = np.expand_dims(wanted, new)
+            among = np.expand_dims(wanted, new)
             if condition is not None:
-                wanted = wanted & _array(condition, tensors, sizes, inner, wanted)
-            terms = np.where(wanted, _array(body, tensors, sizes, inner, wanted), _NOTHING[over])
+                among = among & _array(condition, tensors, sizes, inner, among)
+            if over == "max" and (wanted & ~among.any(axis=new)).any():
+                raise ValueError("a maximum must have at least one term")
+            terms = np.where(among, _array(body, tensors, sizes, inner, among), _NOTHING[over])
             lengths = tuple(inner[letter] for letter, _ in loops)
             terms = np.broadcast_to(terms, np.broadcast_shapes(terms.shape, lengths))
             return getattr(terms, over)(axis=new)

@@ -1,4 +1,8 @@
-"""Gradients by central differences, and arrays in memory layouts that a careless operation trips over."""
+"""Gradients by central differences, and arrays in memory layouts that a careless operation trips over.
+
+`labs.llm.checks` has the course's gradient check. The tests of the operations have one of their own, short
+enough to be seen to be right, so that a mistake in that one cannot hide a mistake in an operation.
+"""
 
 import numpy as np
 

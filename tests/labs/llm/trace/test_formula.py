@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labs.llm.trace import formula
-from labs.llm.trace.formula import evaluate, leaves, parse
+from labs.llm.trace.formula import evaluate, evaluate_all, leaves, parse
 
 SIZES = {"B": 2, "T": 3, "D": 4, "H": 2, "dh": 2, "F": 5, "V": 6, "eps": 1e-5, "base": 100.0}
 
@@ -204,6 +204,45 @@ def test_evaluate_does_what_python_does(text, tensors):
         assert type(found) is float
         expected = eval(text, functions | tensors | SIZES | index)
         assert found == expected or found == pytest.approx(expected, rel=1e-15)
+    whole = evaluate_all(tree, tensors, SIZES, {"b": 2, "t": 3, "d": 4})
+    each = [
+        evaluate(tree, tensors, SIZES, dict(zip("btd", place, strict=True))) for place in np.ndindex(2, 3, 4)
+    ]
+    np.testing.assert_allclose(whole, np.reshape(each, (2, 3, 4)), rtol=1e-15)
+    assert whole.dtype == np.float64
+
+
+def test_evaluate_all_reads_nothing_in_a_branch_that_is_not_taken(tensors):
+    pairs = parse("k[e + 1] if e % 2 == 0 else k[e - 1]", "e")
+    k = tensors["k"]
+    np.testing.assert_array_equal(evaluate_all(pairs, {"k": k[:2]}, SIZES, {"e": 2}), k[[1, 0]])
+    with pytest.raises(IndexError, match=r"k must be read inside its shape \(3,\)"):
+        evaluate_all(pairs, tensors, SIZES, {"e": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("k[t + 1]", IndexError),
+        ("k[t - 1]", IndexError),
+        ("k[t / 1]", IndexError),
+        ("k[t, t]", IndexError),
+        ("max(k[i] for i in range(T) if i == 9)", ValueError),
+        ("log(t)", ArithmeticError),
+        ("1 / t", ArithmeticError),
+        ("9.0 ** 9 ** 9", ArithmeticError),
+        ("(-1) ** 0.5", ArithmeticError),
+        ("q[t]", KeyError),
+    ],
+)
+def test_evaluate_all_refuses_what_has_no_value(text, error, tensors):
+    with pytest.raises(error):
+        evaluate_all(parse(text, "t"), tensors, SIZES, {"t": 3})
+
+
+def test_evaluate_all_of_nothing_and_of_too_much():
+    assert evaluate_all(parse("sum(1 for i in range(T) if i == 9)"), {}, SIZES, {}) == 0
+    assert evaluate_all(parse("1 / (1 + exp(1000 + t))", "t"), {}, SIZES, {"t": 2}).tolist() == [0, 0]
 
 
 def test_evaluate_by_hand():
