@@ -6,12 +6,12 @@ from labs.llm.mutants.planting import Edit, planted
 MISTAKES = (
     # linear and embedding
     planted(
-        "linear: multiplied in single precision",
-        "The product is computed in float32, and only its digits are float64.",
+        "linear: input in single precision",
+        "The input is rounded to float32 on its way into the product.",
         Edit(
             "ops.linear",
             "return x @ weight",
-            "return (x.astype(np.float32) @ weight.astype(np.float32)).astype(x.dtype)",
+            "return x.astype(np.float32).astype(x.dtype) @ weight",
         ),
     ),
     planted(
@@ -888,7 +888,7 @@ MISTAKES = (
         Edit(
             "model.attention",
             "p = ops.softmax(scores)",
-            "p = ops.softmax(scores.astype(np.float32)).astype(q.dtype)",
+            "p = ops.softmax(scores.astype(np.float32).astype(q.dtype))",
         ),
     ),
     planted(

@@ -60,3 +60,20 @@ export function onFrame(draw) {
   };
   return request;
 }
+
+/** Call `draw` once as soon as the code that runs now has ended, however often the returned function is called. */
+export function soon(draw) {
+  let asked = false;
+  const request = () => {
+    if (!asked) queueMicrotask(answer);
+    asked = true;
+  };
+  const answer = () => {
+    if (asked) draw();
+    asked = false;
+  };
+  request.cancel = () => {
+    asked = false;
+  };
+  return request;
+}

@@ -1,5 +1,5 @@
 // The frame that mounts the view of any widget: it reads the model, draws, listens and cleans up.
-import { element, onFrame, setText } from "./dom.js";
+import { element, setText, soon } from "./dom.js";
 import { tensorGrid } from "./grid.js";
 
 /**
@@ -10,17 +10,17 @@ import { tensorGrid } from "./grid.js";
  *   build(view)     makes the elements; returns { root, update(state, specs), destroy } and may leave out the last:
  *                   `update` draws a state, and is given the specs of all grids, which are drawn already
  *
- * A `view` is { model, state, status, now, draw, say, addGrids }:
- *   state    what is drawn at present; now() is what the model says, which may be one step further
+ * A `view` is { model, state, status, draw, say, addGrids }:
+ *   state    what is drawn: what the model says, because every change is drawn before the next event is heard
  *   status   the line for a sentence about what is pointed at, selected, or else what to do
- *   draw     asks for a drawing, at most once a frame
+ *   draw     asks for a drawing; a change of the model does it by itself
  *   say      say(sentence): what to say instead, as a function of the state; null for nothing
  */
 export function mountView({ model, el }, { given, chosen, stateOf, build }) {
   const names = [...given, "strings", ...chosen];
   const now = () => stateOf(Object.fromEntries(names.map((name) => [name, model.get(name)])));
   const status = element("p", { class: "labs-status", role: "status" });
-  const view = { model, state: now(), status, now, draw: onFrame(draw), say, addGrids };
+  const view = { model, state: now(), status, draw: soon(draw), say, addGrids };
   const sets = []; // of grids: { grids, specs, sentence }
   /** @type {((state: any) => string) | null} */
   let said = null; // like what is pointed at, known to this view alone
@@ -77,7 +77,7 @@ export function mountView({ model, el }, { given, chosen, stateOf, build }) {
   const { root, update, destroy } = build(view);
   el.append(root);
   for (const name of chosen) model.on(`change:${name}`, view.draw);
-  view.draw();
+  draw();
 
   return () => {
     for (const name of chosen) model.off(`change:${name}`, view.draw);

@@ -73,8 +73,8 @@ export function linkAddress(root, selector, read) {
   };
   let frame = 0;
   const start = () => {
-    const ready = document.documentElement.dataset.labsWidgets === "ready"; // all views are in the page,
-    frame = requestAnimationFrame(ready ? listen : start); // and in the next frame they are drawn
+    const ready = document.documentElement.dataset.labsWidgets === "ready"; // all views are drawn
+    frame = requestAnimationFrame(ready ? listen : start);
   };
   start();
   addEventListener("hashchange", listen);

@@ -44,29 +44,27 @@ function frame({ own }, status) {
 }
 
 /** The buttons, the slider and the choices: `move(values)` hears the reader, `update(state)` shows the state. */
-function addControls({ walk, pickers }, first, model, { now, move }) {
+function addControls({ walk, pickers }, view, move) {
+  const { model, state: first } = view;
   const { sizes, labels, strings } = first;
   const { own } = strings;
-  const stepBy = (by) => () => {
-    const place = neighbour(now(), by);
-    if (place !== null) move(valuesAt(now(), place)); // null at once after the click that led to an end
-  };
+  const stepBy = (by) => () => move(valuesAt(view.state, neighbour(view.state, by)));
   const previous = button(walk, own.previous, stepBy(-1));
   const next = button(walk, own.next, stepBy(1));
   const scrub = slider(walk, own.step, [1, first.walk.length], (number) =>
-    move(valuesAt(now(), first.walk[number - 1])),
+    move(valuesAt(view.state, first.walk[number - 1])),
   );
   const updates = [];
   if (firstOf(first, "backward") !== null) {
     const phases = ["forward", "backward"];
-    const toPhase = (index) => move(valuesAt(now(), firstOf(now(), phases[index])));
+    const toPhase = (index) => move(valuesAt(view.state, firstOf(view.state, phases[index])));
     const phase = choice(pickers, own.pass, [own.forward, own.backward], toPhase);
     updates.push((state) => phase.update(phases.indexOf(mapPhase(state))));
   }
   if (first.layers > 1) {
     const toLayer = (layer) => {
-      const place = sameInLayer(now(), layer);
-      move(place === null ? { layer } : valuesAt(now(), place));
+      const place = sameInLayer(view.state, layer);
+      move(place === null ? { layer } : valuesAt(view.state, place));
     };
     const layer = choice(pickers, own.layer, range(first.layers).map(String), toLayer);
     updates.push((state) => layer.update(state.layer));
@@ -246,7 +244,7 @@ function keepInSight(node) {
 }
 
 function build(view) {
-  const { model, state: first, status, now, draw, say, addGrids } = view;
+  const { model, state: first, status, draw, say, addGrids } = view;
   const { strings } = first;
   const { own } = strings;
   /** @type {string | null} */
@@ -264,24 +262,23 @@ function build(view) {
     say(place === null ? null : (state) => entrySentence(state, state.steps[place], index));
   };
   const follow = (place, index) => {
-    const { step, batch, head, selected } = view.state; // as drawn: that is where the reader was
+    const { step, batch, head, selected } = view.state;
     const trail = [...model.get("trail"), [step, batch, head, selected]].slice(-LONGEST_TRAIL);
     arrive = () => {
       grid.focus();
       keepInSight(parts.head);
     };
-    move({ ...valuesAtEntry(now(), place, index), trail });
+    move({ ...valuesAtEntry(view.state, place, index), trail });
   };
   const goBack = () => {
     const trail = model.get("trail");
-    if (trail.length === 0) return; // at once after the click that emptied it
     const [step, batch, head, selected] = trail.at(-1);
-    const { layer } = valuesAt(now(), step);
+    const { layer } = valuesAt(view.state, step);
     arrive = () => keepInSight(parts.head);
     move({ step, layer, batch, head, selected, trail: trail.slice(0, -1) });
   };
   const copy = async () => {
-    const text = entryText(now());
+    const text = entryText(view.state);
     const done = await copied(text);
     tell(done ? own.copied : own.copy_by_hand);
     parts.copied.hidden = done;
@@ -289,15 +286,14 @@ function build(view) {
     if (!done) parts.copied.select();
   };
 
-  const controls = addControls(parts, first, model, { now, move });
-  const go = (place) => move(valuesAt(now(), place));
+  const controls = addControls(parts, view, move);
+  const go = (place) => move(valuesAt(view.state, place));
   const map = traceMap(parts.map, strings, go);
   const readers = addReaders(parts.readers, go);
   const indexOf = (state, id) => cellIndex(state, currentMatrix(state), id);
   const [grid] = addGrids(parts.matrix, (state) => [currentSpec(state)], {
     follow: true,
     sentence: (state, id) => entrySentence(state, state.current, indexOf(state, id)),
-    // an entry of what is drawn: the model may be one step further
     select: (id) => move(valuesAtEntry(view.state, view.state.step, indexOf(view.state, id))),
   });
   const formula = addFormula(parts.entry);
@@ -323,7 +319,7 @@ function build(view) {
    * @param {{ place: number, index: number[] | null, picked?: any }} found
    */
   function valuesOf({ place, index, picked }) {
-    const before = now();
+    const before = view.state;
     if (index !== null) return valuesAtEntry(before, place, index);
     const { b = before.batch, h = before.head } = picked;
     return { ...valuesAt(before, place), batch: b, head: h };

@@ -108,7 +108,7 @@ def test_traits_refused(widget, name, value, message):
 
 def test_takes_little_of_a_page(widget):
     state = dependency_state([widget], drop_defaults=False)
-    assert len(gzip.compress(json.dumps(state).encode())) < 15_500
+    assert len(gzip.compress(json.dumps(state).encode())) < 16_000
 
 
 # ---- in a page ----

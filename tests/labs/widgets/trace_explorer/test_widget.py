@@ -225,11 +225,10 @@ def stop(page, name):
     return page.locator(".labs-stop").filter(has=name)
 
 
-#: Go to an address within the page; what the widget draws then is drawn in the next frame.
+#: Go to an address within the page; when this is done, the widget has drawn what it asks for.
 GO = """hash => new Promise((done) => {
-  const drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
-  addEventListener("hashchange", drawn, { once: true });
-  if (location.hash === `#${hash}`) drawn();
+  if (location.hash === `#${hash}`) done();
+  addEventListener("hashchange", () => setTimeout(done), { once: true });
   location.hash = hash;
 })"""
 
@@ -246,15 +245,15 @@ def shown(array, decimals=2):
     return [["-inf" if entry == -np.inf else f"{entry:z.{decimals}f}" for entry in row] for row in rows]
 
 
-#: Measure how long each animation frame takes, with the layout that it brings about.
-FRAMES = """() => {
-  window.frameTimes = [];
-  const request = window.requestAnimationFrame.bind(window);
-  window.requestAnimationFrame = (draw) => request((time) => {
+#: Measure how long each drawing takes, with the layout that it brings about.
+DRAWINGS = """() => {
+  window.drawingTimes = [];
+  const later = window.queueMicrotask.bind(window);
+  window.queueMicrotask = (draw) => later(() => {
     const before = performance.now();
-    draw(time);
+    draw();
     document.body.getBoundingClientRect();
-    window.frameTimes.push(performance.now() - before);
+    window.drawingTimes.push(performance.now() - before);
   });
 }"""
 
@@ -263,7 +262,7 @@ FRAMES = """() => {
 def test_every_step_shows_the_librarys_numbers(show, widget, width, record_property):
     """Walk from the first step to the last; how long each takes to draw is recorded, not judged."""
     page = show(widget, width=width)
-    page.evaluate(FRAMES)
+    page.evaluate(DRAWINGS)
     at(page, "trace=q,b1,h1")  # the choices are kept
     at(page, "trace=x")
     times = []
@@ -273,7 +272,7 @@ def test_every_step_shows_the_librarys_numbers(show, widget, width, record_prope
         decimals = widget.steps[TRACED.steps.index(step)]["decimals"]
         assert numbers(page) == shown(step.value[picked], decimals), step.key
         assert page.evaluate("document.documentElement.scrollWidth") == width, step.key
-        times.append(page.evaluate("Math.max(...frameTimes.splice(0))"))
+        times.append(page.evaluate("Math.max(...drawingTimes.splice(0))"))
         if number < len(COMPUTED):
             page.get_by_role("button", name="one step on").click()
     expect(page.get_by_role("button", name="one step on")).to_have_attribute("aria-disabled", "true")
@@ -434,62 +433,7 @@ def test_variables_of_a_maximum_are_set_low(show, widget):
     expect(page.locator(".labs-symbols span").first).to_have_text("logit_max")  # in its colour
 
 
-# ---- quicker than the page is drawn ----
-
-#: Click the elements that the selectors find, all before anything is drawn anew.
-AT_ONCE = """selectors => {
-  for (const selector of selectors) [...document.querySelectorAll(selector)].at(-1).click();
-}"""
-
-
-def test_a_number_clicked_before_the_new_tensor_is_drawn(show, widget):
-    page = show(widget)
-    at(page, "trace=nll,b0,1")
-    loss = ".labs-stop[title='loss ()']"
-    page.evaluate(AT_ONCE, [loss, ".labs-matrix td.labs-cell"])
-    expect(page.locator(".labs-status")).to_contain_text("nll[0,4] = ")
-    expect(page.locator(".labs-title")).to_have_text("nll [2,5] (B,T)")
-
-
-def test_a_source_clicked_before_the_new_tensor_is_drawn(show, widget):
-    page = show(widget)
-    at(page, "trace=nll,b0,1")
-    page.evaluate(AT_ONCE, [".labs-stop[title='loss ()']", ".labs-origin td.labs-read"])
-    expect(page.locator(".labs-title")).to_have_text("log_probs [2,5,9] (B,T,V)")
-    page.get_by_role("button", name="return").click()
-    expect(page.locator(".labs-title")).to_have_text("nll [2,5] (B,T)")
-
-
-def test_return_twice_before_anything_is_drawn(show, widget):
-    page = show(widget)
-    at(page, "trace=scores,b0,h0,3,2")
-    page.get_by_role("grid", name="k_rot[0,0]").locator(".labs-read").first.click()
-    expect(page.locator(".labs-title")).to_have_text("k_rot [2,2,5,4] (B,H,T,dh)")
-    back = ".labs-actions button:first-child"
-    page.evaluate(AT_ONCE, [back, back])
-    expect(page.locator(".labs-title")).to_have_text("scores [2,2,5,5] (B,H,T,T)")
-
-
-def test_beyond_the_last_step_before_anything_is_drawn(show, widget):
-    page = show(widget)
-    at(page, "trace=dx")
-    on = ".labs-walk button:nth-of-type(2)"
-    page.evaluate(AT_ONCE, [on, on])
-    expect(page.locator(".labs-title")).to_have_text("dembedding [9,8] (V,D)")
-
-
-def test_keys_quicker_than_the_drawing(show, widget):
-    page = show(widget)
-    cell(page, 4, 1).click()
-    page.evaluate("""() => {
-      for (const key of ["ArrowRight", "ArrowLeft"])
-        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-    }""")
-    page.evaluate(
-        "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
-    )
-    expect(cell(page, 4, 1)).to_be_focused()
-    expect(cell(page, 4, 1)).to_have_attribute("aria-selected", "true")
+# ---- pointing ----
 
 
 def test_a_resting_pointer_does_not_name_another_number(show, widget):
