@@ -46,7 +46,7 @@ TENSORS = (
     Tensor("Q", "q", "B,H,T,dh", "q", "queries: what a position looks for"),
     Tensor("K", "k", "B,H,T,dh", "k", "keys: what a position offers to be found by"),
     Tensor("V", "v", "B,H,T,dh", "v", "values: what a position hands over when read"),
-    Tensor(r"Q_\text{rot}", "q_rot", "B,H,T,dh", "q", "queries after RoPE, turned by their position"),
+    Tensor(r"Q_\text{rot}", "q_rot", "B,H,T,dh", "q", "queries after RoPE, rotated by their position"),
     Tensor(r"K_\text{rot}", "k_rot", "B,H,T,dh", "k", "keys after RoPE"),
     Tensor("S", "scores", "B,H,T,T", "attention", "scores: last axis = the position that is read"),
     Tensor(

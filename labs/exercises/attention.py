@@ -11,9 +11,9 @@ from labs.llm.ops import softmax
 
 
 def check_pencil(
-    scores: Sequence[float] | None, shares: Sequence[float] | None, read: Sequence[float] | None
+    scores: Sequence[float] | None, weights: Sequence[float] | None, read: Sequence[float] | None
 ) -> Verdict:
-    """Judge one reader's row, by pencil: two scores, two shares, four numbers read; None is still open."""
+    """Judge one reader's row, by pencil: two scores, two weights, four numbers read; None is still open."""
     q = np.array([2.0, 0.0, 0.0, 0.0])
     k = np.array([[0.0, 5.0, 0.0, 0.0], [np.log(3), 0.0, 0.0, 0.0]])
     v = np.array([[4.0, 0.0, 0.0, 0.0], [0.0, 8.0, 0.0, 0.0]])
@@ -22,14 +22,16 @@ def check_pencil(
     return judge_numbers(
         {
             "scores": Line(scores, right, {"Divide by the root of the head width, sqrt(4).": dots}),
-            "shares": Line(
-                shares, softmax(right), {"These are the powers. Divide each by their sum.": np.exp(right)}
+            "weights": Line(
+                weights, softmax(right), {"These are the powers. Divide each by their sum.": np.exp(right)}
             ),
             "read": Line(
-                read, softmax(right) @ v, {"This is the plain average. Use the shares.": v.mean(axis=0)}
+                read,
+                softmax(right) @ v,
+                {"This is the plain average. Multiply each value by its weight.": v.mean(axis=0)},
             ),
         },
-        praise="Scores, shares and what was read agree with the code.",
+        praise="Scores, weights and what was read agree with the code.",
     )
 
 
@@ -55,9 +57,9 @@ def _scores_case(q: np.ndarray, k: np.ndarray) -> Case:
         traps={
             "The dot products are right. Now divide them by sqrt(dh).": dots,
             "The dot products are right. Divide by sqrt(dh), not by dh.": dots / dh,
-            "A reshape does not turn K: swap its last two axes.": reshaped / np.sqrt(dh),
-            "K is not turned by a reshape. And look at the division, too.": reshaped / dh,
-            "K is not turned by a reshape. And the division is missing.": reshaped,
+            "A reshape does not transpose K: swap its last two axes.": reshaped / np.sqrt(dh),
+            "A reshape does not transpose K. And look at the division, too.": reshaped / dh,
+            "A reshape does not transpose K. And the division is missing.": reshaped,
         },
         hint=f"Entry (0, 0, 1, 2) should be q[0, 0, 1] @ k[0, 0, 2] / sqrt({dh}).",
     )
@@ -75,7 +77,7 @@ def check_softmax(my_softmax: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _softmax_case(rng.normal(scale=2.5, size=(2, 6, 9))),
         Case(
             (scores + offsets,),
-            given="scores of some thousands",
+            given="scores in the thousands",
             expected=softmax(scores),
             hint="Subtract from each row its own largest score first.",
         ),
@@ -106,7 +108,7 @@ def check_attention(my_attention: Callable[[np.ndarray, np.ndarray, np.ndarray],
         my_attention,
         *(_attention_case(*example) for example in _examples()),
         call="check_attention(my_attention)",
-        praise="Scores, shares, values: all of attention but the mask.",
+        praise="Scores, weights, values: all of attention except the mask.",
         rtol=RTOL,
     )
 

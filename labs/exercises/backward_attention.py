@@ -25,15 +25,15 @@ def check_pencil(
                 [5, 1],
                 {
                     "A value collects its column of P: this takes the rows.": [4, 3],
-                    "Weigh what each reader sends with its share.": [6, 2],
+                    "Multiply what each reader sends by its attention weight.": [6, 2],
                 },
             ),
             "dp": Line(
                 dp,
                 [[4, 20], [2, 10]],
                 {
-                    "Also at the forbidden pair: G_P does not know the mask.": [[4, 0], [2, 10]],
-                    "Row i belongs to the reader i: this is the transpose.": [[4, 2], [20, 10]],
+                    "At the forbidden pair too: G_P does not know the mask.": [[4, 0], [2, 10]],
+                    "Row i belongs to reader i: this is the transpose.": [[4, 2], [20, 10]],
                 },
             ),
             "dscores": Line(
@@ -46,7 +46,7 @@ def check_pencil(
                     "The last step is missing: times P.": [[0, 16], [-4, 4]],
                 },
             ),
-            "dq": Line(dq, [0, 0], {"This multiplies with the values: use the keys.": [0, 8]}),
+            "dq": Line(dq, [0, 0], {"This multiplies by the values: use the keys.": [0, 8]}),
             "dk": Line(
                 dk,
                 [-6, 6],
@@ -80,7 +80,7 @@ def _scores_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) ->
         given=f"do and v of shape {do.shape} and p of shape {p.shape}",
         expected=right,
         traps={
-            "The average should be weighted with P, and run along the keys: two things are wrong.": (
+            "The average should be weighted by P, and run along the keys: two things are wrong.": (
                 p * (dp - dp.mean(axis=-2, keepdims=True))
             ),
             "The average runs along the keys now, but each entry should count with its weight P.": (
@@ -110,7 +110,7 @@ def check_keys(my_dk: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict
         my_dk,
         *(_keys_case(*arrays) for arrays in _examples()),
         call="check_keys(my_dk)",
-        praise="Columns of G_S, the factor, and turned back.",
+        praise="Columns of G_S, the factor, and rotated back.",
         rtol=RTOL,
     )
 
@@ -128,18 +128,18 @@ def _keys_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> C
         given=f"dscores of shape {dscores.shape} and q_rot of shape {q_rot.shape}",
         expected=right,
         traps={
-            "This is the gradient of the turned keys: turn it back.": turned,
-            "RoPE turns once more in the forward direction here: turn back, with inverse=True.": rope(turned),
+            "This is the gradient of the rotated keys: rotate it back.": turned,
+            "Here RoPE rotates forward once more: rotate back, with inverse=True.": rope(turned),
             "A key collects its column of dscores: transpose its last two axes.": rope(rows, inverse=True),
-            "Transpose dscores, and turn the result back: two steps are missing.": rows,
+            "Transpose dscores, and rotate the result back: two steps are missing.": rows,
             "The factor 1 / sqrt(dh) is missing.": right * root,
             "Divide by the root of dh, not by dh.": right / root,
-            "The factor 1 / sqrt(dh) is missing, and the result should be turned back.": turned * root,
-            "Turn the result back, not the queries: they stay as the scores have used them.": (
+            "The factor 1 / sqrt(dh) is missing, and the result should be rotated back.": turned * root,
+            "Rotate the result back, not the queries: they stay as the scores used them.": (
                 dscores.swapaxes(-1, -2) @ rope(q_rot, inverse=True) / root
             ),
         },
-        hint="Column j of dscores, times the turned queries of the readers, over sqrt(dh), turned back.",
+        hint="Column j of dscores, times the rotated queries of the readers, over sqrt(dh), rotated back.",
     )
 
 
@@ -149,7 +149,7 @@ def check_queries(my_dq: Callable[..., np.ndarray]) -> Verdict:
         my_dq,
         *(_queries_case(*arrays) for arrays in _examples(more_keys=2)),
         call="check_queries(my_dq)",
-        praise="All of the way from the output to the queries, for any number of readers.",
+        praise="All the way from the output to the queries, for any number of readers.",
         rtol=RTOL,
     )
 
@@ -175,11 +175,9 @@ def _queries_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) -
             "The factor 1 / sqrt(dh) is missing twice: in the scores and at the end.": (
                 softmax_backward(dp, unscaled_p) @ k
             ),
-            "The factor 1 / sqrt(dh) stands there twice after the softmax.": right / root,
+            "The factor 1 / sqrt(dh) is applied twice after the softmax.": right / root,
             "The average of each row is missing on the way back through the softmax.": (p * dp) @ k / root,
-            "The average should be weighted with P.": (
-                (p * (dp - dp.mean(axis=-1, keepdims=True))) @ k / root
-            ),
+            "The average should be weighted by P.": ((p * (dp - dp.mean(axis=-1, keepdims=True))) @ k / root),
             "The average should run along the keys, the last axis.": (
                 (p * (dp - (p * dp).sum(axis=-2, keepdims=True))) @ k / root
             ),

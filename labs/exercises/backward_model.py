@@ -47,7 +47,7 @@ def check_pencil(
                 dx,
                 inv_rms * (dunit_right - unit_right * mean),
                 {
-                    "This is the direct way alone: x is in the factor too.": inv_rms * dunit_right,
+                    "This is the direct path only: x is in the factor too.": inv_rms * dunit_right,
                     "The mean is over d numbers: divide the sum by 2.": (
                         inv_rms * (dunit_right - 2 * unit_right * mean)
                     ),
@@ -98,7 +98,7 @@ def _rms_norm_case(rng: np.random.Generator, shape: tuple[int, int, int], eps: f
             "The second term is missing: every x is in the factor too.": wrong(dunit, dunit, times=0),
             "The gain is missing.": wrong(dy, dy),
             "The gain is missing inside the mean: it is of dunit times unit.": wrong(dunit, dy),
-            "The gain belongs into the first term too.": wrong(dy, dunit),
+            "The gain belongs in the first term too.": wrong(dy, dunit),
             "The second term is subtracted, not added.": wrong(dunit, dunit, times=-1),
             "The sum has to be divided by D: it is a mean.": wrong(dunit, dunit, times=shape[-1]),
             "The mean runs along the features, the last axis, for each position alone.": (
@@ -107,7 +107,7 @@ def _rms_norm_case(rng: np.random.Generator, shape: tuple[int, int, int], eps: f
             "The mean runs along the positions. It belongs along the features.": wrong(dunit, dunit, axis=1),
             "The factor inv_rms in front is missing.": right / cache.inv_rms,
             "eps is missing in the factor.": without_eps,
-            "This is the way forward, not back.": rms_norm(x, gain, eps=eps)[0],
+            "This is the forward pass, not the backward pass.": rms_norm(x, gain, eps=eps)[0],
         },
         hint="inv_rms * (dunit - unit * mean), with unit = x * inv_rms, dunit = dy * gain, and the mean of "
         "dunit * unit along the last axis.",
@@ -162,7 +162,7 @@ def _swiglu_case(rng: np.random.Generator, B: int, T: int, D: int, F: int) -> Ca
                 silu_backward(dhidden * up, u) @ w3.T + (dhidden * gate) @ w1.T
             ),
             "The arms add; here the second one is subtracted.": arm_u - arm_up,
-            "This is the way forward, not back.": (silu(u) * up) @ w2,
+            "This is the forward pass, not the backward pass.": (silu(u) * up) @ w2,
         },
         hint="dhidden = dffn_out @ w2.T; du = dhidden * up * slope of SiLU at u; dup = dhidden * gate; then "
         "du @ w1.T + dup @ w3.T.",
@@ -182,7 +182,7 @@ def _entry(axes: str, written_by: str, read_for: str, hint: str) -> Entry:
     return Entry(axes, tuple(written_by.split()), frozenset(read_for.split()), hint)
 
 
-_DOT = "The way back of a product with a matrix needs its input for the matrix's gradient alone."
+_DOT = "Going back through a matrix product needs its input for the matrix's gradient only."
 _FACTOR = "A product hands each factor the other one."
 
 #: The ledger, from the loss back to the embedding.

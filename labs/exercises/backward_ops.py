@@ -45,8 +45,8 @@ def _dweight_case(x: np.ndarray, dy: np.ndarray) -> Case:
             f"{add}, do not average.": right / (B * T),
             f"{add}, do not average over the batch.": right / B,
             f"{add}, do not average over the positions.": right / T,
-            f"{add}; this is the first sequence alone.": products[0],
-            f"{add}; this is the last sequence alone.": products[-1],
+            f"{add}; this is only the first sequence.": products[0],
+            f"{add}; this is only the last sequence.": products[-1],
             "Multiply position by position, then add; this adds x and dy up first.": (
                 np.outer(x.sum(axis=(0, 1)), dy.sum(axis=(0, 1)))
             ),
@@ -119,7 +119,7 @@ def _softmax_case(scores: np.ndarray, dp: np.ndarray) -> Case:
         traps={
             "The other probabilities move too: sum_j p_j dp_j is missing.": p * dp,
             "This is the diagonal of the Jacobian alone: the other probabilities move too.": p * (1 - p) * dp,
-            "The signs are turned.": -softmax_backward(dp, p),
+            "The signs are reversed.": -softmax_backward(dp, p),
             "The sum should weigh each dp_j with its p_j.": p * (dp - dp.sum(axis=-1, keepdims=True)),
             "The sum should weigh each dp_j with its p_j; this is their plain mean.": (
                 p * (dp - dp.mean(axis=-1, keepdims=True))

@@ -10,24 +10,24 @@ from labs.llm.model import causal_mask, padding_mask
 from labs.llm.ops import softmax
 
 
-def check_pencil(shares: Sequence[float] | None, read: float | None) -> Verdict:
-    """Judge row 1 of three positions, by pencil: its shares under the causal mask, and what it reads."""
+def check_pencil(weights: Sequence[float] | None, read: float | None) -> Verdict:
+    """Judge row 1 of three positions, by pencil: its weights under the causal mask, and what it reads."""
     scores, values = np.array([0.0, np.log(3), 5.0]), np.array([4.0, 8.0, 100.0])
     right = softmax(np.where(causal_mask(3)[1], scores, -np.inf))
     unmasked = softmax(scores)
     return judge_numbers(
         {
-            "shares": Line(
-                shares,
+            "weights": Line(
+                weights,
                 right,
                 {
                     "Position 2 is the future of position 1.": unmasked,
                     "Zero it before the softmax, so that the others add up to one.": unmasked * [1, 1, 0],
                 },
             ),
-            "read": Line(read, right @ values, {"Nothing is read of position 2.": unmasked @ values}),
+            "read": Line(read, right @ values, {"Nothing is read from position 2.": unmasked @ values}),
         },
-        praise="Two shares that add up to one, and nothing of the future.",
+        praise="Two weights that add up to one, and nothing from the future.",
     )
 
 
@@ -42,12 +42,12 @@ def check_weights(my_weights: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _weights_case(rng.standard_normal((2, 6, 8, 8))),
         Case(
             (np.where(mask, scores, 5000.0),),
-            given="forbidden scores of some thousands",
+            given="forbidden scores in the thousands",
             expected=softmax(np.where(mask, scores, -np.inf)),
             hint="Put -inf in their place before the softmax.",
         ),
         call="check_weights(my_weights)",
-        praise="Nothing of the future, and rows add up to one.",
+        praise="Nothing from the future, and rows add up to one.",
         rtol=RTOL,
     )
 
@@ -63,10 +63,10 @@ def _weights_case(scores: np.ndarray) -> Case:
         traps={
             "Rows do not add up to one: the forbidden scores were part of the sum. "
             "Mask the scores before the softmax.": softmax(scores) * mask,
-            "A score of zero is an ordinary score and gets a share. Forbidden is -inf.": softmax(
+            "A score of zero is an ordinary score and gets a weight. Forbidden is -inf.": softmax(
                 scores * mask
             ),
-            "There is no mask in it.": softmax(scores),
+            "The mask is missing.": softmax(scores),
             "It reads the future and forbids the past: look at the mask, row by row.": softmax(
                 np.where(mask.T, scores, -np.inf)
             ),

@@ -57,7 +57,7 @@ def check_nll(my_nll: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict
         _nll_case(rng.normal(size=(2, 7, 9)), rng.integers(9, size=(2, 7))),
         Case(
             (large, targets),
-            given="logits of some thousands",
+            given="logits in the thousands",
             expected=_nll(large, targets),
             hint="Subtract the largest logit first, and take the logarithm of the sum instead of the "
             "probability, which can underflow to zero.",

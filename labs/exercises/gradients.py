@@ -31,9 +31,9 @@ def check_pencil(dlogits: Table | None, dweight: Table | None) -> Verdict:
                 right,
                 {
                     "The loss is a mean over two positions: divide by 2.": p - one_hot,
-                    "The signs are turned: raising the target's logit lowers the loss.": -right,
-                    "The signs are turned, and the mean over two positions is missing.": one_hot - p,
-                    "These are the probabilities, halved: take 1 away at each target first.": p / 2,
+                    "The signs are reversed: raising the target's logit lowers the loss.": -right,
+                    "The signs are reversed, and the mean over two positions is missing.": one_hot - p,
+                    "These are the probabilities, halved: subtract 1 at each target first.": p / 2,
                 },
             ),
             "dweight": Line(
@@ -62,7 +62,7 @@ def check_dlogits(my_dlogits: Callable[[np.ndarray, np.ndarray], np.ndarray]) ->
             for B, T, V in ((3, 5, 6), (2, 7, 4))
         ),
         call="check_dlogits(my_dlogits)",
-        praise="Probabilities minus one-hot, shared out over all positions.",
+        praise="Probabilities minus one-hot, spread over all positions.",
         rtol=DIFFERENCE_RTOL,
     )
 
@@ -85,8 +85,8 @@ def _dlogits_case(logits: np.ndarray, targets: np.ndarray) -> Case:
             f"{mean} You divide by T.": (p - one_hot) / T,
             f"{mean} You divide by B.": (p - one_hot) / B,
             f"{mean} You divide by the number of logits.": (p - one_hot) / logits.size,
-            "The signs are turned: raising the target's logit lowers the loss.": (one_hot - p) / (B * T),
-            "These are the probabilities, shared out: take 1 away at each target.": p / (B * T),
+            "The signs are reversed: raising the target's logit lowers the loss.": (one_hot - p) / (B * T),
+            "These are the probabilities, divided by B*T: subtract 1 at each target.": p / (B * T),
         },
         hint="(softmax(logits) - one_hot) / (B * T), with the softmax along the vocabulary.",
     )

@@ -30,7 +30,7 @@ def _angles_case(T: int, dh: int, base: float) -> Case:
         expected=expected,
         traps={
             "Each pair slows down by base ** (-2 / dh): the 2 is missing.": t * base ** (-r / dh),
-            "The exponent needs its minus sign: later pairs turn more slowly.": t * base ** (2 * r / dh),
+            "The exponent needs its minus sign: later pairs rotate more slowly.": t * base ** (2 * r / dh),
             "The speeds should come from the base that is given, not always from 10000.": (
                 t * 10000.0 ** (-2 * r / dh)
             ),
@@ -49,7 +49,7 @@ def check_rotate(rotate: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verd
         _rotate_case(rng.normal(size=(2, 3, 5, 6))),
         _rotate_case(rng.normal(size=(4, 7, 8))),
         call="check_rotate(my_rotate)",
-        praise="Every pair turns by its angle, and nothing is overwritten too early.",
+        praise="Every pair is rotated by its angle, and nothing is overwritten too early.",
         rtol=RTOL,
     )
 
@@ -69,10 +69,10 @@ def _rotate_case(x: np.ndarray) -> Case:
             "The second line reads numbers that the first has already overwritten: keep the old ones.": (
                 _pairs(turned_first, turned_first * sin + odd * cos)
             ),
-            "The pairs turn the wrong way round: look at the signs of the two sines.": (
+            "The pairs rotate the wrong way: look at the signs of the two sines.": (
                 rope(x, positions, inverse=True)
             ),
-            "Both numbers of a pair have the same sign at the sine: one of them needs a minus.": (
+            "Both sines of a pair have the same sign: one of them needs a minus.": (
                 _pairs(even * cos + odd * sin, even * sin + odd * cos)
             ),
             "A pair is two neighbours, 2r and 2r + 1; this pairs the halves, r and r + dh/2.": halves,

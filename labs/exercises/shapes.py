@@ -114,7 +114,7 @@ def _merge_case(B: int, T: int, H: int, dh: int) -> Case:
         (heads,),
         given=f"heads of shape {heads.shape}",
         expected=merge_heads(heads),
-        traps={"T has to stand before H when the last two axes join.": heads.reshape(B, T, H * dh)},
+        traps={"T has to come before H when the last two axes merge.": heads.reshape(B, T, H * dh)},
         hint=f"Position 2, columns {dh} to {2 * dh}, should be heads[0, 1, 2].",
     )
 

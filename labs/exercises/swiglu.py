@@ -50,7 +50,7 @@ def check_silu_slope(slope: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _slope_case(np.linspace(-5.0, 5.0, 41).reshape(1, 41) + 0.01),
         _slope_case(np.linspace(-7.0, 9.0, 30).reshape(2, 5, 3)),
         call="check_silu_slope(my_silu_slope)",
-        praise="The slope is right everywhere, also where SiLU falls.",
+        praise="The slope is right everywhere, even where SiLU falls.",
         rtol=SLOPE_RTOL,
     )
 
@@ -80,7 +80,7 @@ def check_fused(function: Callable[..., np.ndarray]) -> Verdict:
         function,
         *(_fused_case(*example) for example in _examples()),
         call="check_fused(my_fused)",
-        praise="One product, cut in two halves.",
+        praise="One product, cut into two halves.",
         rtol=RTOL,
     )
 
@@ -95,7 +95,7 @@ def _fused_case(n: np.ndarray, w1: np.ndarray, w3: np.ndarray, w2: np.ndarray) -
         expected=swiglu(n, w1, w3, w2)[0],
         traps={
             "The halves are swapped: the first F columns are w1, the gate.": swiglu(n, w3, w1, w2)[0],
-            "w13 is cut into every other column: cut it into two halves.": (silu(u) * up) @ w2,
+            "w13 is split into alternate columns: split it into two halves.": (silu(u) * up) @ w2,
         },
         hint="Cut n @ w13 into its first and last F columns; SiLU acts on the first.",
     )

@@ -127,7 +127,7 @@ def _problem(function: Callable, case: Case, rtol: float) -> str:
         if wrong.shape == found.shape and _equal(found, wrong, rtol):
             return f"The shape is right and the numbers are not. {hint}"
     if _equal(found, expected, ROUNDED):
-        return f"Right to about {_digits(found, expected)} digits: compute in float64 and round nothing."
+        return f"Right to about {_digits(found, expected)} digits: compute in float64 and do not round."
     return f"The shape is right and the numbers are not. {case.hint}"
 
 

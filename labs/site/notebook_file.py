@@ -28,9 +28,11 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 
-#: The only metadata that a stored cell may have; under "jupyter" only the keys of JUPYTER, and only if true.
-CELL_METADATA = ("tags", "mystnb", "jupyter")
-JUPYTER = ("source_hidden", "outputs_hidden")
+#: The only metadata that a stored cell keeps.
+CELL_METADATA = ("tags", "mystnb")
+
+#: What JupyterLab folds a cell by, and nothing else: the tags, by which the page folds it, say both.
+FOLDS = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
 
 #: The fields of a stored output, by its type; its "metadata" is empty.
 OUTPUTS = {
@@ -161,7 +163,7 @@ def stored_form(notebook) -> dict:
 def stored_cell(cell, name: str) -> dict:
     """One cell of a stored notebook."""
     metadata = {key: cell["metadata"].get(key) for key in CELL_METADATA}
-    metadata["jupyter"] = {key: True for key in JUPYTER if (metadata["jupyter"] or {}).get(key) is True}
+    metadata["jupyter"] = {key: True for tag, key in FOLDS.items() if tag in (metadata["tags"] or ())}
     stored = {
         "cell_type": cell["cell_type"],
         "id": name,

@@ -64,8 +64,8 @@ TARGET_IDS = _rows(word[1:] for word in WORDS)  # (2, 5): ttend, ausal
 
 
 def params():
-    """Return the drawn weights, the ones the course computes with: a fresh float64 dict at every call."""
-    return _stored("drawn")
+    """Return the initial weights, those that the course computes with: a fresh float64 dict at every call."""
+    return _stored("initial")
 
 
 def trained_params():

@@ -127,17 +127,17 @@ def train(params):
     return {key: _rounded(array) for key, array in params.items()}
 
 
-def as_text(seed, drawn, trained):
+def as_text(seed, initial, trained):
     """Return the content of the weights file: JSON, with one row of a parameter on each line."""
     seed = arguments.require_size("seed", seed, least=0)
-    for params in (drawn, trained):
+    for params in (initial, trained):
         require_params(params, tiny.CONFIG)
     return "\n".join(
         [
             "{",
             '"about": "Weights of the example, written by: python -m labs.llm.tiny.search",',
             f'"seed": {seed},',
-            f'"drawn": {_as_text(drawn)},',
+            f'"initial": {_as_text(initial)},',
             f'"trained": {_as_text(trained)}',
             "}\n",
         ]
@@ -156,9 +156,9 @@ def _as_text(params):
 def main():
     """Search, train, and write the weights file."""
     seed = next(seed for seed in itertools.count() if not broken_bounds(draw(seed)))
-    drawn = draw(seed)
-    tiny.WEIGHTS_PATH.write_text(as_text(seed, drawn, train(drawn)), encoding="utf-8")
-    for name, value in measure(drawn).items():
+    initial = draw(seed)
+    tiny.WEIGHTS_PATH.write_text(as_text(seed, initial, train(initial)), encoding="utf-8")
+    for name, value in measure(initial).items():
         print(f"{name:20} {value:8.4f}   within {BOUNDS[name]}")
 
 

@@ -4,7 +4,7 @@
 // holds D, H, base and eps.
 import { attentionScores, maskScores, softmaxAlong } from "../shared/attention.js";
 import { range } from "../shared/numbers.js";
-import { turnPairs } from "../shared/rotation.js";
+import { rotatePairs } from "../shared/rotation.js";
 
 /** The rows of a matrix whose rows have this width. */
 export function rowsOf(x, width) {
@@ -41,9 +41,9 @@ export function mergeHeads(x, D, H) {
   return range(T).flatMap((t) => range(H).flatMap((h) => vectors[h * T + t]));
 }
 
-/** (H,T,dh) with the vector at position t turned by t, as `labs.llm.model.rope` does. */
+/** (H,T,dh) with the vector at position t rotated by t, as `labs.llm.model.rope` does. */
 export function rotatePositions(x, T, dh, base) {
-  return rowsOf(x, dh).flatMap((vector, row) => turnPairs(vector, row % T, base, "neighbours"));
+  return rowsOf(x, dh).flatMap((vector, row) => rotatePairs(vector, row % T, base, "neighbours"));
 }
 
 /** P (H,T,T) times v (H,T,dh): what each query has read. */
@@ -75,8 +75,8 @@ export function oneLayer(params, { D, H, base, eps }, ids, mask) {
   const x = ids.flatMap((id) => params.embedding.slice(id * D, (id + 1) * D));
   const z = rmsNorm(x, weight("attn_norm"), eps);
   const [q, k, v] = ["wq", "wk", "wv"].map((name) => splitHeads(matmul(z, weight(name), D), D, H));
-  const turned = [q, k].map((each) => rotatePositions(each, T, dh, base));
-  const scores = attentionScores(...turned, [1, H, T, dh]);
+  const rotated = [q, k].map((each) => rotatePositions(each, T, dh, base));
+  const scores = attentionScores(...rotated, [1, H, T, dh]);
   const masked = maskScores(scores, mask);
   const weights = softmaxAlong(masked, [H, T, T], 2);
   const o = readValues(weights, v, T, dh);

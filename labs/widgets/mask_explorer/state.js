@@ -38,14 +38,14 @@ export function maskState(held) {
   };
 }
 
-/** Which pairs (T,T) are allowed: causal and not padding, but for the entries that the reader turned over. */
+/** Which pairs (T,T) are allowed: causal and not padding, except for the entries that the reader has flipped. */
 export function allowedPairs({ causal, padded, flipped, T }) {
   const rule = (i, j) => (!causal || j <= i) && !padded[j];
   return range(T * T).map((id) => rule(Math.floor(id / T), id % T) !== flipped.includes(id));
 }
 
-/** The entries turned over after the reader has chosen one, or has chosen none (-1). */
-export function turnOver(flipped, id) {
+/** The entries flipped after the reader has chosen one, or has chosen none (-1). */
+export function flip(flipped, id) {
   if (id < 0) return flipped;
   return flipped.includes(id) ? flipped.filter((each) => each !== id) : [...flipped, id];
 }

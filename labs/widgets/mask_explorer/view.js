@@ -5,7 +5,7 @@ import { range } from "../shared/numbers.js";
 import { button, checkbox, fold, indexChoices, save, setAcross, tensorTitle } from "../shared/parts.js";
 import { mountView } from "../shared/view.js";
 import { leakVerdict, leaking, logitSentence, maskSpecs, maskState, movedText, movedVerdict } from "./state.js";
-import { outputSentence, pairSentence, positionWords, reportOf, resultSpecs, targetText, turnOver } from "./state.js";
+import { flip, outputSentence, pairSentence, positionWords, reportOf, resultSpecs, targetText } from "./state.js";
 
 const inputs = ["params", "settings", "shape", "ids", "last_targets", "vocabulary"];
 const given = [...inputs, "limit", "decimals", "digits", "across"];
@@ -121,7 +121,7 @@ function build({ model, state, status, addGrids }) {
   const text = addText(parts.text, state, model);
   const numbers = fold(parts.root, state.strings.own.as_text);
 
-  const select = (id) => save(model, { flipped: turnOver(model.get("flipped"), id) });
+  const select = (id) => save(model, { flipped: flip(model.get("flipped"), id) });
   addGrids(parts.pairs, maskSpecs, { sentence: pairSentence, select, linked: true });
   const sentence = (now, id, n) => [outputSentence, logitSentence][n](now, id);
   addGrids(parts.results, resultSpecs, { sentence });

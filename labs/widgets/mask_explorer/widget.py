@@ -58,7 +58,7 @@ class MaskExplorer(CourseWidget):
     #: What the reader chooses: the text and the head that are shown,
     batch = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
-    #: the causal mask, which positions (B,T) are padding, the entries i*T + j turned over,
+    #: the causal mask, which positions (B,T) are padding, the flipped entries i*T + j,
     causal = traitlets.Bool(True).tag(sync=True)
     padding = traitlets.List(traitlets.Bool()).tag(sync=True)
     flipped = traitlets.List(traitlets.Int()).tag(sync=True)

@@ -28,7 +28,7 @@ const VECTORS = {
  */
 const polar = (radius, angle) => [radius * Math.cos(angle), -radius * Math.sin(angle)];
 
-/** The circle with the chosen pair of q, k and v: dashed before turning, solid after it. */
+/** The circle with the chosen pair of q, k and v: dashed before rotation, solid after it. */
 export function drawCircle(svg, state) {
   const lengths = Object.keys(VECTORS).map((name) => Math.hypot(...chosenPair(state, state[name], name)));
   const scale = RIM / (Math.max(...lengths) || 1);
@@ -45,20 +45,20 @@ function vectorOnCircle(state, name, scale) {
   const [x, y] = chosenPair(state, state[name], name);
   const radius = scale * Math.hypot(x, y);
   const start = Math.atan2(y, x);
-  const turn = state.positions[name] * state.speed;
-  const end = start + turn;
+  const angle = state.positions[name] * state.speed;
+  const end = start + angle;
   const [alongX, alongY] = polar(1, end);
   const tip = polar(radius, end);
   const steps = 60;
-  const shown = Math.min(turn, 2 * Math.PI); // once around says enough: the table has the number
+  const shown = Math.min(angle, 2 * Math.PI); // once around says enough: the table has the number
   const way = range(steps + 1).map((step) => polar(arc * RIM, start + (shown * step) / steps));
   return svgElement(
     "g",
     { class: `labs-vector labs-vector-${name}` },
     svgElement("circle", { class: "labs-orbit", r: radius }),
-    line("labs-before-turn", [0, 0], polar(radius, start)),
-    polyline("labs-turn", way),
-    line("labs-after-turn", [0, 0], tip),
+    line("labs-before", [0, 0], polar(radius, start)),
+    polyline("labs-arc", way),
+    line("labs-after", [0, 0], tip),
     svgElement("circle", { class: "labs-tip", cx: tip[0], cy: tip[1], r: 4 }),
     label(
       "labs-vector-name",

@@ -1,7 +1,7 @@
-// RoPE on one query, one key and one value: pairs of numbers turned by position × θ.  No document.
+// RoPE on one query, one key and one value: pairs of numbers rotated by position × θ.  No document.
 import { fill } from "../shared/dom.js";
 import { format, range, scaleFraction } from "../shared/numbers.js";
-import { dotProduct, pairColumns, pairOf, pairSpeed, turnPairs } from "../shared/rotation.js";
+import { dotProduct, pairColumns, pairOf, pairSpeed, rotatePairs } from "../shared/rotation.js";
 
 /** The last position that the reader can choose: `LAST_POSITION` of widget.py. */
 export const LAST_POSITION = 63;
@@ -21,7 +21,7 @@ const ROWS = ["q", "k", "product", "v"];
 
 /** The score of a query at m and a key at n, where the key's pairs may be laid out in another way. */
 export function ropeScore({ q, k, base }, m, n, layout) {
-  return dotProduct(turnPairs(q, m, base, "neighbours"), turnPairs(k, n, base, layout));
+  return dotProduct(rotatePairs(q, m, base, "neighbours"), rotatePairs(k, n, base, layout));
 }
 
 /**
@@ -47,7 +47,7 @@ export function slide({ m, n, together }, name, position) {
  * What the widget shows, from what its model holds:
  *   q, k, v, m, n, base, pair, mixed, rotate_values, together   as in Python
  *   strings   "rope_explorer", which becomes "own"
- * To it are added the turned vectors, the score, the score further on, and the score in one layout.
+ * To it are added the rotated vectors, the score, the score further on, and the score in one layout.
  */
 export function ropeState(held) {
   const { q, k, v, m, n, base, pair, mixed, rotate_values, strings } = held;
@@ -55,12 +55,12 @@ export function ropeState(held) {
   const layouts = { q: "neighbours", k: mixed ? "halves" : "neighbours", v: "neighbours" };
   const positions = { q: m, k: n, v: rotate_values ? n : 0 };
   const state = { ...held, width, layouts, positions, strings: { own: strings.rope_explorer } };
-  const turned = (name, shift) => turnPairs(held[name], positions[name] + shift, base, layouts[name]);
+  const rotated = (name, shift) => rotatePairs(held[name], positions[name] + shift, base, layouts[name]);
   return {
     ...state,
     speed: pairSpeed(pair, width, base),
-    turned: { q: turned("q", 0), k: turned("k", 0), v: turned("v", 0) },
-    valueFurtherOn: rotate_values ? turned("v", SHIFT) : v,
+    rotated: { q: rotated("q", 0), k: rotated("k", 0), v: rotated("v", 0) },
+    valueFurtherOn: rotate_values ? rotated("v", SHIFT) : v,
     score: ropeScore(state, m, n, layouts.k),
     scoreFurtherOn: ropeScore(state, m + SHIFT, n + SHIFT, layouts.k),
     scoreInOneLayout: ropeScore(state, m, n, "neighbours"),
@@ -78,11 +78,11 @@ export function significant(value) {
   return String(Number(value.toPrecision(4)));
 }
 
-/** The rows of the table of angles: { name, turn, radians, degrees } for q, k, v and for k after q. */
+/** The rows of the table of angles: { name, angle, radians, degrees } for q, k, v and for k after q. */
 export function angleRows({ m, n, positions, speed, rotate_values, strings }) {
   const row = (name, position) => ({
     name,
-    turn: name === "v" && !rotate_values ? strings.own.not_turned : fill(strings.own.turn, { position }),
+    angle: name === "v" && !rotate_values ? strings.own.not_rotated : fill(strings.own.angle, { position }),
     radians: format(position * speed, DECIMALS),
     degrees: format((position * speed * 180) / Math.PI, 1),
   });
@@ -104,7 +104,7 @@ export function verdictOf(state) {
     further: format(scoreFurtherOn, DECIMALS),
     right: format(scoreInOneLayout, DECIMALS),
     pair: state.pair,
-    value: vectorText(chosenPair(state, state.turned.v, "v")),
+    value: vectorText(chosenPair(state, state.rotated.v, "v")),
     value_further: vectorText(chosenPair(state, state.valueFurtherOn, "v")),
   };
   const finding = (right, ifRight, ifWrong) => ({
@@ -118,7 +118,7 @@ export function verdictOf(state) {
     findings: [
       finding(distanceCounts, strings.own.score_stays, strings.own.score_moves),
       ...(mixed ? [finding(asInOneLayout, strings.own.mixed_equal, strings.own.mixed_off)] : []),
-      finding(!rotate_values, strings.own.value_stays, strings.own.value_turned),
+      finding(!rotate_values, strings.own.value_stays, strings.own.value_rotated),
     ],
   };
 }
@@ -128,8 +128,8 @@ function vectorText(numbers) {
 }
 
 /** The numbers of a row of the grid. */
-function rowValues({ turned }, row) {
-  return row === "product" ? turned.q.map((number, column) => number * turned.k[column]) : turned[row];
+function rowValues({ rotated }, row) {
+  return row === "product" ? rotated.q.map((number, column) => number * rotated.k[column]) : rotated[row];
 }
 
 /** The layout of the pairs in a row; products stand in the query's columns. */
@@ -144,8 +144,8 @@ export function pairOfCell(state, id) {
   return pairOf(column, state.width, layoutOf(state, row));
 }
 
-/** The grid of the turned vectors and of the products that add up to the score: a part of its `spec`. */
-export function turnedSpec(state) {
+/** The grid of the rotated vectors and of the products that add up to the score: a part of its `spec`. */
+export function rotatedSpec(state) {
   const { width, pair, limit, strings } = state;
   const label = { q: "q", k: "k", v: "v", product: "q × k" };
   const cell = (value, id) => ({

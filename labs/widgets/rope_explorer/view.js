@@ -1,4 +1,4 @@
-// The widget RopeExplorer: a query and a key turned by their positions, and the score that comes of it.
+// The widget RopeExplorer: a query and a key rotated by their positions, and the score that comes of it.
 import { element, fill, part, setAttribute, svgElement } from "../shared/dom.js";
 import { textTable } from "../shared/grid.js";
 import { format, range } from "../shared/numbers.js";
@@ -6,7 +6,7 @@ import { checkbox, choice, fold, save, slider, tensorTitle } from "../shared/par
 import { mountView } from "../shared/view.js";
 import { circleBox, curveBox, drawCircle, drawCurve } from "./pictures.js";
 import { LAST_POSITION, ropeState, scoreCurve, slide } from "./state.js";
-import { angleRows, cellSentence, pairOfCell, significant, turnedSpec, verdictOf } from "./state.js";
+import { angleRows, cellSentence, pairOfCell, significant, rotatedSpec, verdictOf } from "./state.js";
 
 const given = ["q", "k", "v", "bases", "limit", "digits"];
 const chosen = ["m", "n", "base", "pair", "together", "mixed", "rotate_values"];
@@ -24,7 +24,7 @@ function frame({ width, strings }, status) {
     curve: picture("labs-score-curve", curveBox),
     angles: part("table", "labs-angles"),
     verdict: element("div", { class: "labs-rope-verdict", role: "status" }),
-    grid: part("div", "labs-turned"),
+    grid: part("div", "labs-rotated"),
   };
   parts.root = part(
     "div",
@@ -81,7 +81,7 @@ function angleTable(state) {
   const name = (row) => {
     const distance = row.name === "distance";
     const style = distance ? null : `color:var(--labs-role-${row.name})`;
-    return element("th", { scope: "row", style }, `${distance ? "n - m" : row.name}: ${row.turn}`);
+    return element("th", { scope: "row", style }, `${distance ? "n - m" : row.name}: ${row.angle}`);
   };
   const cells = (row) => [row.radians, row.degrees].map((text) => element("td", {}, text));
   const title = fill(own.pair_speed, { pair, speed: significant(speed) });
@@ -125,7 +125,7 @@ function build(view) {
   const select = (id) => {
     if (id >= 0) save(model, { pair: pairOfCell(view.state, id) });
   };
-  addGrids(parts.grid, (now) => [turnedSpec(now)], { sentence: cellSentence, select });
+  addGrids(parts.grid, (now) => [rotatedSpec(now)], { sentence: cellSentence, select });
 
   return {
     root: parts.root,

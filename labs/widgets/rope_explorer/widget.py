@@ -1,4 +1,4 @@
-"""RopeExplorer: a query and a key turned by their positions, and the score that comes of it."""
+"""RopeExplorer: a query and a key rotated by their positions, and the score that comes of it."""
 
 import numpy as np
 import traitlets
@@ -17,14 +17,14 @@ MOST_COLUMNS, MOST_MAGNITUDE = 16, 100.0
 
 
 class RopeExplorer(CourseWidget):
-    """Turn the pairs of a query at position m and of a key at position n, and watch their score q·k.
+    """Rotate the pairs of a query at position m and of a key at position n, and watch their score q·k.
 
     The reader moves m and n, alone or both together, and chooses the base and the pair that is drawn on its
-    circle. Two switches break it: the key's pairs are laid out by halves, or the value is turned as well.
+    circle. Two switches break it: the key's pairs are laid out by halves, or the value is rotated as well.
 
     Args:
         q, k: the query and the key before RoPE, (dh,), dh even and at most 16; copied.
-        base: sets how fast each pair turns: pair r by base ** (-2r / dh) radians a position; 1 to 1e9.
+        base: sets how fast each pair rotates: pair r by base ** (-2r / dh) radians a position; 1 to 1e9.
         v: the value at the key's position, (dh,); by default [1, 0] in every pair: its angle is easily seen.
 
     Raises: TypeError or ValueError, saying which argument and what it must be.
@@ -47,7 +47,7 @@ class RopeExplorer(CourseWidget):
     n = traitlets.Int(1).tag(sync=True)
     base = traitlets.Float().tag(sync=True)
     pair = traitlets.Int(0).tag(sync=True)
-    #: Whether m and n move together, the key's pairs are laid out by halves, and the value is turned as well.
+    #: Whether m and n move together, the key is paired by halves, and the value is rotated as well.
     together = traitlets.Bool(False).tag(sync=True)
     mixed = traitlets.Bool(False).tag(sync=True)
     rotate_values = traitlets.Bool(False).tag(sync=True)
@@ -127,7 +127,7 @@ def _require_vector(name: str, values, query: np.ndarray | None = None) -> np.nd
 
 
 def _longest_pair(vector: np.ndarray) -> float:
-    """The largest number that turning can make of a vector: the length of its longest pair in any layout."""
+    """The largest number that rotation can make of a vector: the length of its longest pair in any layout."""
     neighbours, halves = vector.reshape(-1, 2), vector.reshape(2, -1).T
     return float(np.linalg.norm([*neighbours, *halves], axis=-1).max())
 

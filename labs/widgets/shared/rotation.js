@@ -1,4 +1,4 @@
-// The turning of pairs that RoPE is made of, in both layouts that are in use.  No document.
+// The rotation of pairs that RoPE is made of, in both layouts that are in use.  No document.
 import { range } from "./numbers.js";
 
 /** θ of a pair in radians a position: base^(-2r/dh). */
@@ -16,8 +16,8 @@ export function pairOf(column, width, layout) {
   return layout === "neighbours" ? Math.floor(column / 2) : column % (width / 2);
 }
 
-/** The vector x (dh,) with each pair turned by position × θ, as `labs.llm.model.rope` does for neighbours. */
-export function turnPairs(x, position, base, layout) {
+/** The vector x (dh,) with each pair rotated by position × θ, as `labs.llm.model.rope` does for neighbours. */
+export function rotatePairs(x, position, base, layout) {
   const y = [...x];
   for (const pair of range(x.length / 2)) {
     const [first, second] = pairColumns(pair, x.length, layout);

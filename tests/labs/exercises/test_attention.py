@@ -48,7 +48,7 @@ def test_the_pencil_row_is_accepted_exact_or_rounded():
         (([0, 2.2], [0.1, 0.9], [0.4, 7.2, 0, 0]), "Divide by the root"),
         (([0, 0.55], [0.25, 0.75], [1, 6, 0, 0]), "scores: not these numbers"),
         (([0, 1.1], [1, 3], [1, 6, 0, 0]), "These are the powers"),
-        (([0, 1.1], [0.75, 0.25], [1, 6, 0, 0]), "shares: not these numbers"),
+        (([0, 1.1], [0.75, 0.25], [1, 6, 0, 0]), "weights: not these numbers"),
         (([0, 1.1], [0.25, 0.75], [2, 4, 0, 0]), "This is the plain average"),
         (([0, 1.1], [0.25, 0.75], [1, 6]), "read: a list of 4 numbers is expected"),
     ],
@@ -82,9 +82,9 @@ def test_right_scores_are_accepted(my_scores):
         (lambda q, k: None, "still needs its line"),  # noqa: ARG005
         (
             lambda q, k: q @ k.reshape(3, 4, 6, 7) / 6,
-            "not turned by a reshape. And look at the division",
+            "does not transpose K. And look at the division",
         ),
-        (lambda q, k: q @ k.reshape(3, 4, 6, 7), "not turned by a reshape. And the division is missing"),
+        (lambda q, k: q @ k.reshape(3, 4, 6, 7), "does not transpose K. And the division is missing"),
         (lambda q, k: q @ k.reshape(3, 4, 6, 7) / 6**0.5, "swap its last two axes."),
         (lambda q, k: q @ k.swapaxes(-1, -2), "Now divide them by sqrt(dh)"),
         (lambda q, k: q @ k.swapaxes(-1, -2) / 6, "not by dh"),

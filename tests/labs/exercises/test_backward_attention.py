@@ -38,7 +38,7 @@ def test_the_pencil_numbers_are_those_of_the_library():
     [
         (dict.fromkeys(RIGHT), "dv: still open; a list of 2 numbers"),
         ({"dv": [4, 3]}, "its column of P"),
-        ({"dv": [6, 2]}, "with its share"),
+        ({"dv": [6, 2]}, "by its attention weight"),
         ({"dp": None}, "dp: still open; a table of 2 × 2 numbers"),
         ({"dp": [[4, 0], [2, 10]]}, "does not know the mask"),
         ({"dp": [[4, 2], [20, 10]]}, "this is the transpose"),
@@ -144,7 +144,7 @@ def root(q):
     ("function", "hint"),
     [
         (lambda ds, q: None, "still needs its line"),  # noqa: ARG005
-        (lambda ds, q: turn(ds) @ q / root(q), "turn it back"),
+        (lambda ds, q: turn(ds) @ q / root(q), "rotate it back"),
         (lambda ds, q: model.rope(turn(ds) @ q / root(q)), "with inverse=True"),
         (lambda ds, q: model.rope(ds @ q / root(q), inverse=True), "transpose its last two axes"),
         (lambda ds, q: ds @ q / root(q), "two steps are missing"),
@@ -215,9 +215,9 @@ def test_right_gradients_of_queries_are_accepted(function):
         (queries(at_end=0), "is missing at the end"),
         (queries(in_scores=0), "The scores that P is made of"),
         (queries(in_scores=0, at_end=0), "missing twice"),
-        (queries(at_end=1), "stands there twice"),
+        (queries(at_end=1), "is applied twice"),
         (queries(lambda p, dp: p * dp), "average of each row is missing"),
-        (queries(lambda p, dp: p * (dp - dp.mean(axis=-1, keepdims=True))), "weighted with P"),
+        (queries(lambda p, dp: p * (dp - dp.mean(axis=-1, keepdims=True))), "weighted by P"),
         (queries(lambda p, dp: p * (dp - (p * dp).sum(axis=-2, keepdims=True))), "along the keys"),
         (queries(lambda p, dp: dp), "from G_P to G_S"),  # noqa: ARG005
         (queries(k_of=lambda k: -k), "G_S K / sqrt(dh)"),

@@ -46,7 +46,7 @@ def test_right_pencil_numbers_are_accepted(answer):
         ({"dgain": [7, -5]}, "not dy times x"),
         ({"dgain": [2.8, -1]}, "The gain itself is not in its gradient"),
         ({"dunit": [1, 5]}, "so is what comes back"),
-        ({"dx": [0.4, 1]}, "direct way alone"),
+        ({"dx": [0.4, 1]}, "direct path only"),
         ({"dx": [-0.1, 1.07]}, "divide the sum by 2"),
         ({"dx": [0.74, 5.18]}, "factor 1/5 is missing"),
         ({"dx": [0.65, 0.96]}, "is subtracted"),
@@ -104,7 +104,7 @@ def replaced(function, old, new):
         ("(dunit - unit * np.mean(dunit * unit, axis=-1, keepdims=True))", "dunit", "second term is missing"),
         ("dy * gain", "dy", "The gain is missing."),
         ("np.mean(dunit * unit,", "np.mean(dy * unit,", "missing inside the mean"),
-        ("(dunit - unit", "(dy - unit", "into the first term too"),
+        ("(dunit - unit", "(dy - unit", "in the first term too"),
         ("(dunit - unit", "(dunit + unit", "subtracted, not added"),
         ("np.mean(dunit * unit,", "np.sum(dunit * unit,", "it is a mean"),
         ("dunit * unit, axis=-1", "dunit * unit, axis=None", "for each position alone"),
@@ -129,7 +129,7 @@ def test_the_way_forward_is_recognised():
     def forward(dy, x, gain, eps):  # noqa: ARG001
         return ops.rms_norm(x, gain, eps=eps)[0]
 
-    assert "way forward, not back" in backward_model.check_rms_norm_backward(forward).message
+    assert "forward pass, not the backward" in backward_model.check_rms_norm_backward(forward).message
 
 
 # SwiGLU
@@ -198,7 +198,7 @@ def test_the_notebooks_version_is_rejected_with_a_hint():
         ("return (dgate * slope)", "return (2 * dgate * slope)", "dhidden = dffn_out @ w2.T"),
         ("return ", "return None and ", "still needs its line"),
         ("dffn_out @ w2.T", "dffn_out @ w2", "stopped with ValueError"),
-        ("return (dgate", "return (gate * up) @ w2 if True else (dgate", "way forward, not back"),
+        ("return (dgate", "return (gate * up) @ w2 if True else (dgate", "forward pass, not the backward"),
         ("return ", "n *= 2; return ", "writes into its argument"),
         ("return (dgate", "return (n.shape[1] / 7) * (dgate", "but not for n of shape (2, 5, 9)"),
     ],

@@ -19,12 +19,12 @@ def test_the_pencil_row_is_accepted():
 @pytest.mark.parametrize(
     ("answers", "hint"),
     [
-        ((None, None), "shares: still open; a list of 3 numbers is expected"),
+        ((None, None), "weights: still open; a list of 3 numbers is expected"),
         (([0.0066, 0.0197, 0.9737], 97.6), "Position 2 is the future"),
         (([0.0066, 0.0197, 0], 0.18), "Zero it before the softmax"),
         (([0.25, 0.75], 7), "a list of 3 numbers is expected, got a list of 2"),
         (([0.25, 0.75, 0], None), "read: still open"),
-        (([0.25, 0.75, 0], 97.56), "Nothing is read of position 2"),
+        (([0.25, 0.75, 0], 97.56), "Nothing is read from position 2"),
         (([0.25, 0.75, 0], 6), "read: not these numbers."),
     ],
 )
@@ -80,14 +80,14 @@ def strict(scores):
         (lambda s: None, "still needs its line"),  # noqa: ARG005
         (lambda s: softmax(s) * causal_mask(s.shape[-1]), "Mask the scores before the softmax"),
         (lambda s: softmax(s * causal_mask(s.shape[-1])), "A score of zero is an ordinary score"),
-        (softmax, "There is no mask in it"),
+        (softmax, "The mask is missing"),
         (lambda s: softmax(np.where(causal_mask(s.shape[-1]).T, s, -np.inf)), "It reads the future"),
         (strict, "A position may read itself"),
-        (divided_afterwards, "but not for forbidden scores of some thousands"),
+        (divided_afterwards, "but not for forbidden scores in the thousands"),
         (lambda s: softmax(np.where(causal_mask(s.shape[-1]), s, -10)), "Row i should be"),
         (
             lambda s: softmax(s + np.where(causal_mask(s.shape[-1]), 0, -1000)),
-            "but not for forbidden scores of some thousands",
+            "but not for forbidden scores in the thousands",
         ),
         (lambda s: chosen(s[..., :4, :4]), "the shape (3, 4, 5, 5); got (3, 4, 4, 4)"),
         (lambda s: softmax(np.where(causal_mask(5), s, -np.inf)), "but not for scores of shape (2, 6, 8, 8)"),

@@ -96,10 +96,10 @@ def at_targets(array, targets):
         (lambda logits, targets: -LN(ops.softmax(logits)), "should have the shape (3, 5); got (3, 5, 6)"),  # noqa: ARG005
         (lambda logits, targets: right_nll(logits, targets).T, "got (5, 3)"),
         (lambda logits, targets: right_nll(logits, targets[::-1]), "At position (1, 2)"),
-        (lambda logits, targets: -LN(at_targets(ops.softmax(logits), targets)), "logits of some thousands"),
+        (lambda logits, targets: -LN(at_targets(ops.softmax(logits), targets)), "logits in the thousands"),
         (
             lambda logits, targets: LN(np.exp(logits).sum(axis=-1)) - at_targets(logits, targets),
-            "logits of some thousands",
+            "logits in the thousands",
         ),
         (nll_of_six_letters, "but not for logits of shape (2, 7, 9) and targets of shape (2, 7)"),
     ],

@@ -122,7 +122,7 @@ def halves_of_a_right_rotation(x, angles):
         (lambda x, angles: None, "still needs its line"),  # noqa: ARG005
         (overwritten_too_early, "already overwritten"),
         (overwritten_in_place, "writes into its argument"),
-        (lambda x, angles: solution_rotate(x, -angles), "wrong way round"),
+        (lambda x, angles: solution_rotate(x, -angles), "the wrong way"),
         (sines_alike, "one of them needs a minus"),
         (by_halves, "this pairs the halves"),
         (halves_of_a_right_rotation, "For each pair"),

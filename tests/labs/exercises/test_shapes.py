@@ -76,7 +76,7 @@ def test_right_merges_are_accepted(merge):
     ("merge", "hint"),
     [
         (lambda h: None, "still needs its line"),  # noqa: ARG005
-        (lambda h: h.reshape(3, 7, 24), "T has to stand before H"),
+        (lambda h: h.reshape(3, 7, 24), "T has to come before H"),
         (lambda h: h.swapaxes(1, 2), "should have the shape (3, 7, 24); got (3, 7, 4, 6)"),
         (lambda h: h.transpose(0, 2, 3, 1).reshape(3, 7, 24), "numbers are not"),
         (lambda h: h.swapaxes(1, 2).reshape(3, 7, 24), "but not for heads of shape (2, 3, 9, 5)"),

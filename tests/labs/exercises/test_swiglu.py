@@ -148,7 +148,7 @@ def test_right_fused_functions_are_accepted(function):
     [
         (lambda n, w13, w2: None, "still needs its line"),  # noqa: ARG005
         (lambda n, w13, w2: fused(n, np.roll(w13, len(w2), axis=1), w2), "halves are swapped"),
-        (lambda n, w13, w2: (silu((n @ w13)[..., 0::2]) * (n @ w13)[..., 1::2]) @ w2, "every other column"),
+        (lambda n, w13, w2: (silu((n @ w13)[..., 0::2]) * (n @ w13)[..., 1::2]) @ w2, "alternate columns"),
         (lambda n, w13, w2: fused(n, w13[:, ::-1], w2), "first and last F columns"),
         (lambda n, w13, w2: silu(n @ w13) @ np.concatenate([w2, w2]), "first and last F columns"),
         (lambda n, w13, w2: fused(n, w13, w2)[:, 0], "the shape (3, 7, 6); got (3, 6)"),

@@ -164,7 +164,6 @@ def text_output(text, metadata=None, **data):
 WANTED = {
     "tags": ["remove-input"],
     "mystnb": {"image": {"alt": "a line"}},
-    "jupyter": {"source_hidden": True, "outputs_hidden": True},
 }
 
 
@@ -195,8 +194,22 @@ UNWANTED = {
     "name": "Ada",
     "tags": [],
     "mystnb": {},
-    "jupyter": {"source_hidden": False},
+    "jupyter": {"source_hidden": True},  # somebody folded it while reading
 }
+
+
+@pytest.mark.parametrize(
+    ("tags", "folds"),
+    [
+        (["hide-input"], {"source_hidden": True}),
+        (["hide-output"], {"outputs_hidden": True}),
+        (["hide-input", "hide-output"], {"source_hidden": True, "outputs_hidden": True}),
+    ],
+)
+def test_what_the_page_folds_jupyterlab_folds(tags, folds):
+    notebook = stored(text_output("1"), tags=tags)
+    assert notebook_file.problems(notebook) == ["code cell 1: `refresh` would change metadata.jupyter"]
+    assert notebook_file.stored_form(notebook).cells[0].metadata == {"tags": tags, "jupyter": folds}
 
 
 @pytest.mark.parametrize("key", UNWANTED)

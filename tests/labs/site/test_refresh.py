@@ -60,7 +60,7 @@ def test_what_must_not_be_stored_goes_and_what_the_author_says_stays(notebook, w
     assert refresh.refresh_notebook(notebook)
     stored = nbformat.read(notebook, as_version=4)
     assert stored.metadata == notebook_file.METADATA
-    assert stored.cells[1].metadata == {"tags": ["hide-input"]}
+    assert stored.cells[1].metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
 
 
 def test_ids_do_not_depend_on_who_refreshes(notebook, write):

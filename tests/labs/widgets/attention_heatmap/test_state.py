@@ -77,7 +77,7 @@ def test_masked_scores_only_where_something_is_forbidden(shown, example):
     [
         ("keys", "Each row adds up to one"),
         ("queries", "The wrong axis: each column adds up to one"),
-        ("heads", "The wrong axis: for each pair the 3 heads together add up to one"),
+        ("heads", "The wrong axis: for each pair, the 3 heads together add up to one"),
     ],
 )
 def test_verdict(shown, example, axis, sentence):
@@ -91,7 +91,7 @@ def test_verdict(shown, example, axis, sentence):
 def test_verdict_says_when_the_sums_do_not_show_the_mistake(shown):
     equal = np.zeros((2, 2, 3, 5, 4))
     verdict = shown("axisVerdict", held(equal, axis="queries"))
-    assert "here the sums do not give the mistake away" in verdict
+    assert "here the sums do not reveal the mistake" in verdict
 
 
 def test_verdict_says_where_nan_comes_from(shown, example):
@@ -115,7 +115,7 @@ def test_cells_in_words(shown, example):
 def test_forbidden_cell_in_words(shown, example):
     score = scores_of(example)[0, 0, 1, 3]
     assert shown("cellSentence", held(example, np.tri(5, dtype=bool)), 1 * 5 + 3) == (
-        f"query 1 “t” must not read key 3 “e”: score {score:z.2f}, masked -inf, weight 0.00."
+        f"query 1 “t” may not read key 3 “e”: score {score:z.2f}, masked -inf, weight 0.00."
     )
 
 

@@ -293,7 +293,7 @@ def test_same_numbers_as_text(show, masked, cache):
     blocks = page.locator("pre").inner_text().split("\n\n")
     names = [block.splitlines()[0] for block in blocks]
     assert names[:3] == ["S[0,0]", "S + M[0,0]", "P[0,0]"]
-    assert names[3:] == ["query 4 “n” meets key 0 “a”", "All that query 4 “n” may read"]
+    assert names[3:] == ["query 4 “n” meets key 0 “a”", "All keys query 4 “n” may read"]
     assert blocks[2].splitlines()[3].split()[2:] == [*written(cache.p[0, 0])[1], "1.00"]
     assert blocks[4].splitlines()[2].split() == ["j=0", "a", *step(page, 1)[0][0]]
 

@@ -90,7 +90,7 @@ def state(call, route="swap", show="values"):
             "direct",
             0,
             "Q[0,0,0] lands at heads[0,0,0,0]: batch 0, head 0, position 0, column 0. "
-            "Here that is right, by luck.",
+            "Here that happens to be right.",
         ),
     ],
 )

@@ -118,8 +118,8 @@ def test_norm_and_feed_forward_are_the_librarys(call):
 
 def test_positions_turn_within_each_head(call):
     x = np.random.default_rng(4).standard_normal((3, 5, 4))
-    turned = call("rotatePositions", flat(x), 5, 4, 100.0)
-    np.testing.assert_allclose(turned, flat(llm.rope(x, base=100.0)), **CLOSE)
+    rotated = call("rotatePositions", flat(x), 5, 4, 100.0)
+    np.testing.assert_allclose(rotated, flat(llm.rope(x, base=100.0)), **CLOSE)
 
 
 def test_matmul_and_values(call):

@@ -75,9 +75,9 @@ def test_single_entries_are_turned_over_both_ways(call):
 
 
 def test_choosing_an_entry_again_puts_it_back(call):
-    assert call("turnOver", [3], 7) == [3, 7]
-    assert call("turnOver", [3, 7], 3) == [7]
-    assert call("turnOver", [3], -1) == [3]
+    assert call("flip", [3], 7) == [3, 7]
+    assert call("flip", [3, 7], 3) == [7]
+    assert call("flip", [3], -1) == [3]
 
 
 # ---- what is shown ----
@@ -172,12 +172,12 @@ def test_a_small_change_is_not_none(call):
         ({}, "Choose another token above, and see which logits move."),
         (
             {"tokens": changed(0, 3, "s")},
-            "The change has moved the logits of position 3, 4. The same to the last bit: position 0, 1, 2.",
+            "The change has moved the logits of position 3, 4. Identical to the last bit: position 0, 1, 2.",
         ),
         ({"tokens": changed(0, 0, "s")}, "The change has moved the logits of position 0, 1, 2, 3, 4."),
         (
             {"tokens": changed(0, 4, "s"), "flipped": [9]},
-            "The change has moved the logits of position 1, 4. The same to the last bit: position 0, 2, 3. "
+            "The change has moved the logits of position 1, 4. Identical to the last bit: position 0, 2, 3. "
             "Yet the change comes after position 1: the mask lets the future through.",
         ),
         (
@@ -196,12 +196,12 @@ def test_moved_in_words(shown, chosen, sentence):
 @pytest.mark.parametrize(
     ("chosen", "beginning", "wrong"),
     [
-        ({}, "No position reads what it should say", False),
-        ({"causal": False}, "A leak at position 0, 1, 2, 3: what should be said stands one place", True),
+        ({}, "No position can read its own answer", False),
+        ({"causal": False}, "A leak at position 0, 1, 2, 3: the answer stands one place", True),
         ({"flipped": [4]}, "Not causal: query 0 “a” reads key 4 “n”, which comes later.", True),
         (
             {"same_position": True},
-            "A leak at position 0, 1, 2, 3, 4: what should be said is the token itself",
+            "A leak at position 0, 1, 2, 3, 4: the answer is the token itself",
             True,
         ),
         ({"same_position": True, "flipped": [0, 6, 12, 18, 24]}, "A leak all the same", True),
@@ -225,7 +225,7 @@ def test_where_nan_begins(shown):
     report = shown("reportOf", held(padding=padded(0)))
     assert report["title"] == "query 0 “a” has nothing to read"
     steps = [step.replace("\N{NON-BREAKING HYPHEN}", "-") for step in report["steps"]]
-    assert steps[0].endswith("the largest of nothing: -inf.")
+    assert steps[0].endswith("so the largest is -inf.")
     assert "-inf − (-inf) = NaN" in steps[1]
     assert steps[2].startswith("exp gives NaN")
 
@@ -265,7 +265,7 @@ def test_pairs_in_words(shown):
         f"query 3 “e” may read key 1 “t”: score {scores[3, 1]:z.2f}, weight {p[3, 1]:z.2f}."
     )
     assert shown("pairSentence", held(), 1 * 5 + 3) == (
-        f"query 1 “t” must not read key 3 “e”: score {scores[1, 3]:z.2f}, weight 0.00."
+        f"query 1 “t” may not read key 3 “e”: score {scores[1, 3]:z.2f}, weight 0.00."
     )
     assert shown("pairSentence", held(), 25 + 3) == "The row of query 3 “e” adds up to 1.00."
     column = f"The column of key 2 “t” adds up to {p[:, 2].sum():z.2f}."

@@ -294,7 +294,7 @@ def test_targets_at_the_same_position(show, widget, by):
     for i in range(5):
         expect(cell(page, 1, i, i)).to_have_class(re.compile("labs-leak"))
     check_numbers(page, causal_mask(5))  # the forward pass knows no targets
-    expect(page.locator(".labs-verdict")).to_contain_text("the residual path hands each token on")
+    expect(page.locator(".labs-verdict")).to_contain_text("the residual path carries each token")
 
 
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])

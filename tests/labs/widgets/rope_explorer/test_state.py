@@ -1,4 +1,4 @@
-"""Scores of turned vectors in JavaScript, held to labs.llm; test_rotation.py tests the turning."""
+"""Scores of rotated vectors in JavaScript, held to labs.llm; test_rotation.py tests the rotation."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,8 @@ def vector(width, seed):
     return np.random.default_rng(seed).normal(size=width)
 
 
-def turned(x, position, base=10_000.0, layout="neighbours"):
-    """What labs.llm makes of x (dh,); by halves it is the same turn with the numbers in another order."""
+def rotated(x, position, base=10_000.0, layout="neighbours"):
+    """What labs.llm makes of x (dh,); by halves it is the same rotation with the numbers in another order."""
     to_halves = np.arange(x.size).reshape(-1, 2).T.ravel()
     to_neighbours = np.argsort(to_halves)
     if layout == "neighbours":
@@ -55,7 +55,7 @@ def state(call, width=6, **changes):
 
 def score(now, m, n, layout):
     q, k = np.array(now["q"]), np.array(now["k"])
-    return turned(q, m, now["base"]) @ turned(k, n, now["base"], layout)
+    return rotated(q, m, now["base"]) @ rotated(k, n, now["base"], layout)
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -104,17 +104,17 @@ def test_angles(call):
     rows = call("angleRows", state(call, rotate_values=True))
     theta = 100.0 ** (-2 / 6)
     expected = [("q", 11), ("k", 8), ("v", 8), ("distance", -3)]
-    assert [(row["name"], row["turn"]) for row in rows] == [(name, f"{p} × θ") for name, p in expected]
+    assert [(row["name"], row["angle"]) for row in rows] == [(name, f"{p} × θ") for name, p in expected]
     assert [row["radians"] for row in rows] == [f"{p * theta:.4f}" for _, p in expected]
     assert [row["degrees"] for row in rows] == [f"{np.degrees(p * theta):.1f}" for _, p in expected]
 
 
-def test_value_is_not_turned(call):
+def test_value_is_not_rotated(call):
     now = state(call)
-    assert now["turned"]["v"] == now["valueFurtherOn"] == now["v"]
+    assert now["rotated"]["v"] == now["valueFurtherOn"] == now["v"]
     assert call("angleRows", now)[2] == {
         "name": "v",
-        "turn": "not turned",
+        "angle": "not rotated",
         "radians": "0.0000",
         "degrees": "0.0",
     }
@@ -123,10 +123,10 @@ def test_value_is_not_turned(call):
 @pytest.mark.parametrize("mixed", [False, True])
 def test_grid(call, mixed):
     now = state(call, mixed=mixed, rotate_values=True)
-    spec = call("turnedSpec", now)
-    q = turned(np.array(now["q"]), 11, 100.0)
-    k = turned(np.array(now["k"]), 8, 100.0, "halves" if mixed else "neighbours")
-    v = turned(np.array(now["v"]), 8, 100.0)
+    spec = call("rotatedSpec", now)
+    q = rotated(np.array(now["q"]), 11, 100.0)
+    k = rotated(np.array(now["k"]), 8, 100.0, "halves" if mixed else "neighbours")
+    v = rotated(np.array(now["v"]), 8, 100.0)
     texts = [[cell["text"] for cell in row] for row in spec["cells"]]
     assert texts == [[f"{number:.2f}" for number in row] for row in (q, k, q * k, v)]
     key = [7, 10] if mixed else [8, 9]  # the second pair of the key
@@ -137,9 +137,9 @@ def test_grid(call, mixed):
 
 def test_cells_in_words(call):
     now = state(call, mixed=True)
-    q, k = (now["turned"][name] for name in "qk")
+    q, k = (now["rotated"][name] for name in "qk")
     assert call("cellSentence", now, 9) == (
-        f"k[3] = {k[3]:.4f}, before turning {now['k'][3]:.4f}: pair 0."  # by halves
+        f"k[3] = {k[3]:.4f}, before rotation {now['k'][3]:.4f}: pair 0."  # by halves
     )
     assert call("cellSentence", now, 13) == f"q[1] × k[1] = {q[1] * k[1]:.4f}."
 
@@ -153,7 +153,7 @@ def test_verdict_of_the_right_model(call):
     assert call("verdictOf", state(call))["score"] == f"Score q·k = {right:.4f} at n - m = -3."
     assert findings(call) == [
         (f"Both 7 further on: {right:.4f}, the same.", False),
-        ("The value is handed over as it is.", False),
+        ("The value is passed on unchanged.", False),
     ]
 
 
@@ -164,12 +164,12 @@ def test_verdict_of_mixed_layouts(call):
         (f"Both 7 further on: {further:.4f}, not the same!", True),
         (f"Paired alike: {right:.4f}. No error says so.", True),
     ]
-    # a key at position 0 is not turned in either layout
+    # a key at position 0 is not rotated in either layout
     assert findings(call, mixed=True, n=0)[1] == ("Paired alike: the same here.", False)
 
 
-def test_verdict_of_turned_values(call):
-    here, further = (turned(np.array(held()["v"]), n, 100.0)[2:4] for n in (8, 15))
+def test_verdict_of_rotated_values(call):
+    here, further = (rotated(np.array(held()["v"]), n, 100.0)[2:4] for n in (8, 15))
     assert findings(call, rotate_values=True)[1] == (
         f"Pair 1 of the value is [{here[0]:.2f}, {here[1]:.2f}], "
         f"but 7 further on [{further[0]:.2f}, {further[1]:.2f}].",

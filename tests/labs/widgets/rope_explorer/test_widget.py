@@ -32,18 +32,18 @@ def widget(vectors):
     return RopeExplorer(*vectors)
 
 
-def turned(x, position, base=10_000.0):
+def rotated(x, position, base=10_000.0):
     return rope(x[np.newaxis], [position], base=base)[0]
 
 
 def by_halves(x, position):
-    """The same turn for x (4,) whose pairs are (0,2) and (1,3)."""
-    return turned(x[[0, 2, 1, 3]], position)[[0, 2, 1, 3]]
+    """The same rotation for x (4,) whose pairs are (0,2) and (1,3)."""
+    return rotated(x[[0, 2, 1, 3]], position)[[0, 2, 1, 3]]
 
 
 def score(vectors, m, n, base=10_000.0):
     q, k = vectors
-    return turned(q, m, base) @ turned(k, n, base)
+    return rotated(q, m, base) @ rotated(k, n, base)
 
 
 # ---- Python ----
@@ -135,7 +135,7 @@ def expect_score(page, value, distance):
 
 
 def cells(page):
-    return page.locator(".labs-turned .labs-cell")
+    return page.locator(".labs-rotated .labs-cell")
 
 
 def written(*vectors):
@@ -171,13 +171,13 @@ def curve_scores(page, selector):
 
 def test_opens_with_the_numbers_of_numpy(show, widget, vectors):
     page = show(widget)
-    q, k = turned(vectors[0], 4), turned(vectors[1], 1)
+    q, k = rotated(vectors[0], 4), rotated(vectors[1], 1)
     expect_score(page, score(vectors, 4, 1), -3)
     assert cells(page).all_inner_texts() == written(q, k, q * k, [1, 0, 1, 0])
     table = [
         ["q: 4 × θ", "4.0000", "229.2"],
         ["k: 1 × θ", "1.0000", "57.3"],
-        ["v: not turned", "0.0000", "0.0"],
+        ["v: not rotated", "0.0000", "0.0"],
         ["n - m: -3 × θ", "-3.0000", "-171.9"],
     ]
     for row, texts in enumerate(table):
@@ -185,12 +185,16 @@ def test_opens_with_the_numbers_of_numpy(show, widget, vectors):
 
 
 @pytest.mark.parametrize("pair", [0, 1])
-def test_circle_shows_the_turned_pair(show, widget, vectors, pair):
+def test_circle_shows_the_rotated_pair(show, widget, vectors, pair):
     page = show(widget)
     page.get_by_role("group", name="pair on the circle").get_by_label(str(pair)).check()
     columns = slice(2 * pair, 2 * pair + 2)
     expect(page.locator(".labs-angles thead th").first).to_have_text(f"pair {pair}, θ = {[1, 0.01][pair]}")
-    pairs = {"q": turned(vectors[0], 4)[columns], "k": turned(vectors[1], 1)[columns], "v": np.array([1, 0])}
+    pairs = {
+        "q": rotated(vectors[0], 4)[columns],
+        "k": rotated(vectors[1], 1)[columns],
+        "v": np.array([1, 0]),
+    }
     scale = 76 / max(map(np.linalg.norm, pairs.values()))
     for name, numbers in pairs.items():
         np.testing.assert_allclose(tip(page, name), scale * numbers, atol=1e-9)
@@ -303,9 +307,9 @@ PAIR_0 = (0, 1, 4, 5, 8, 9, 12, 13)
 def test_pointed_number_in_words(show, widget, vectors):
     page = show(widget)
     cells(page).nth(5).hover()
-    after, before = turned(vectors[1], 1)[1], vectors[1][1]
+    after, before = rotated(vectors[1], 1)[1], vectors[1][1]
     expect(page.locator(".labs-status")).to_have_text(
-        f"k[1] = {after:.4f}, before turning {before:.4f}: pair 0."
+        f"k[1] = {after:.4f}, before rotation {before:.4f}: pair 0."
     )
 
 
@@ -314,11 +318,11 @@ def test_mixed_layouts(show, widget, vectors, key):
     page = show(widget)
     box = page.get_by_label("wrong: pair the key by halves")
     box.click() if key == "click" else box.press(key)
-    q, k = turned(vectors[0], 4), by_halves(vectors[1], 1)
+    q, k = rotated(vectors[0], 4), by_halves(vectors[1], 1)
     expect_score(page, q @ k, -3)
     expect(verdict(page)).to_contain_text(f"Paired alike: {score(vectors, 4, 1):.4f}.")
     expect(verdict(page)).to_contain_text(
-        f"Both 7 further on: {turned(vectors[0], 11) @ by_halves(vectors[1], 8):.4f}, not the same!"
+        f"Both 7 further on: {rotated(vectors[0], 11) @ by_halves(vectors[1], 8):.4f}, not the same!"
     )
     assert cells(page).all_inner_texts()[4:8] == written(k)
     np.testing.assert_allclose(
@@ -329,22 +333,22 @@ def test_mixed_layouts(show, widget, vectors, key):
     # sliding both now changes the score
     page.get_by_label("slide both together").check()
     query_slider(page).press("ArrowRight")
-    expect_score(page, turned(vectors[0], 5) @ by_halves(vectors[1], 2), -3)
+    expect_score(page, rotated(vectors[0], 5) @ by_halves(vectors[1], 2), -3)
 
 
 @pytest.mark.parametrize("key", ["click", " "])
-def test_turned_values(show, vectors, key):
+def test_rotated_values(show, vectors, key):
     v = np.array([0.5, -0.25, 2.0, 1.0])
     page = show(RopeExplorer(*vectors, v=v))
-    box = page.get_by_label("wrong: turn the value too")
+    box = page.get_by_label("wrong: rotate the value too")
     box.click() if key == "click" else box.press(key)
-    here, further = (turned(v, n)[:2] for n in (1, 8))
+    here, further = (rotated(v, n)[:2] for n in (1, 8))
     expect(verdict(page)).to_contain_text(
         f"Pair 0 of the value is [{here[0]:.2f}, {here[1]:.2f}], "
         f"but 7 further on [{further[0]:.2f}, {further[1]:.2f}]."
     )
     expect_score(page, score(vectors, 4, 1), -3)  # the score does not know
-    assert cells(page).all_inner_texts()[12:] == written(turned(v, 1))
+    assert cells(page).all_inner_texts()[12:] == written(rotated(v, 1))
     expect(angles(page, 2)).to_have_text(["v: 1 × θ", "1.0000", "57.3"])
 
 
@@ -364,8 +368,8 @@ def test_widest_head(show):
     q, k = 2 * np.random.default_rng(0).normal(size=(2, 16))
     page = show(RopeExplorer(q, k, base=500_000))
     page.get_by_label("pair on the circle").select_option("7")
-    expect_score(page, turned(q, 4, 500_000) @ turned(k, 1, 500_000), -3)
-    assert cells(page).all_inner_texts()[:16] == written(turned(q, 4, 500_000))
+    expect_score(page, rotated(q, 4, 500_000) @ rotated(k, 1, 500_000), -3)
+    assert cells(page).all_inner_texts()[:16] == written(rotated(q, 4, 500_000))
     theta = 500_000 ** (-14 / 16)
     expect(page.locator(".labs-angles thead th").first).to_have_text(f"pair 7, θ = {theta:.8f}")
 
@@ -380,7 +384,7 @@ def test_same_numbers_as_text(show, widget, vectors):
     page = show(widget)
     page.locator("summary").click()
     grid, curve = page.locator("pre").inner_text().split("\n\n")
-    assert grid.splitlines()[2].split() == ["q", *written(turned(vectors[0], 4))]
+    assert grid.splitlines()[2].split() == ["q", *written(rotated(vectors[0], 4))]
     rows = [line.split() for line in curve.splitlines()[1:]]
     assert rows == [[str(n - 4), f"{score(vectors, 4, n):.4f}"] for n in range(64)]
 
@@ -388,7 +392,7 @@ def test_same_numbers_as_text(show, widget, vectors):
 def test_pictures_are_described(show, widget, vectors):
     page = show(widget)
     expect(page.get_by_role("img", name="Pair 0 of query, key and value")).to_be_visible()
-    name = f"At the distance -3 it is {score(vectors, 4, 1):.4f}."
+    name = f"At distance -3 it is {score(vectors, 4, 1):.4f}."
     expect(page.get_by_role("img", name=name)).to_be_visible()
 
 
@@ -420,7 +424,7 @@ def test_forced_colours_draw_in_the_readers_colours(show, widget):
     page = show(widget, forced_colors="active")
     colour = "node => getComputedStyle(node).stroke"
     ink = page.locator("h1").evaluate("node => getComputedStyle(node).color")
-    for part in (".labs-vector-q .labs-after-turn", ".labs-here", ".labs-curve >> nth=0"):
+    for part in (".labs-vector-q .labs-after", ".labs-here", ".labs-curve >> nth=0"):
         assert page.locator(part).evaluate(colour) == ink, part
 
 

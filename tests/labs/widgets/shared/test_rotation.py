@@ -1,4 +1,4 @@
-"""Turned pairs in JavaScript, held to labs.llm; test_rope.py tests scores."""
+"""Rotated pairs in JavaScript, held to labs.llm; test_rope.py tests scores."""
 
 import numpy as np
 import pytest
@@ -22,11 +22,11 @@ def test_pairs_turn_as_in_the_library(call, width, base):
     to_halves = np.arange(width).reshape(-1, 2).T.ravel()
     expected = rope(x, positions, base=base)
     for row, position in enumerate(positions):
-        turned = call("turnPairs", x[row].tolist(), position, base, "neighbours")
-        np.testing.assert_allclose(turned, expected[row], rtol=1e-12, atol=1e-12)
-        # by halves it is the same turn of the same numbers in another order
-        turned = call("turnPairs", x[row, to_halves].tolist(), position, base, "halves")
-        np.testing.assert_allclose(turned, expected[row, to_halves], rtol=1e-12, atol=1e-12)
+        rotated = call("rotatePairs", x[row].tolist(), position, base, "neighbours")
+        np.testing.assert_allclose(rotated, expected[row], rtol=1e-12, atol=1e-12)
+        # by halves it is the same rotation of the same numbers in another order
+        rotated = call("rotatePairs", x[row, to_halves].tolist(), position, base, "halves")
+        np.testing.assert_allclose(rotated, expected[row, to_halves], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

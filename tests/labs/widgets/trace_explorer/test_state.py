@@ -446,7 +446,7 @@ def test_terms_of_a_score(at):
     assert [column["label"] for column in table["columns"]] == ["q_rot", "k_rot", "term", "so far"]
     assert [float(row[2]["text"]) for row in table["cells"]] == pytest.approx(products, abs=5e-5)
     assert [float(row[3]["text"]) for row in table["cells"]] == pytest.approx(np.cumsum(products), abs=5e-5)
-    assert found["result"] == f"Together {products.sum():.4f}; the formula goes on with it."
+    assert found["result"] == f"Together {products.sum():.4f}; the formula continues from there."
     assert found["title"] == "Terms of the sum (4)"
 
 
@@ -487,7 +487,7 @@ def test_a_single_term(at):
 def test_no_terms(at):
     d = tiny.VOCABULARY.index("d")
     found = at("dembedding", "termsOfEntry", selected=d * 8 + 2)
-    assert found["result"] == "No term takes part: the sum is exactly 0."
+    assert found["result"] == "No term contributes: the sum is exactly 0."
     assert found["table"]["rows"] == []
     assert at("dembedding", "entryFormula", selected=d * 8 + 2)["result"] == "= 0"
 

@@ -274,8 +274,8 @@ def test_every_step_shows_the_librarys_numbers(show, widget, width, record_prope
         assert page.evaluate("document.documentElement.scrollWidth") == width, step.key
         times.append(page.evaluate("Math.max(...drawingTimes.splice(0))"))
         if number < len(COMPUTED):
-            page.get_by_role("button", name="one step on").click()
-    expect(page.get_by_role("button", name="one step on")).to_have_attribute("aria-disabled", "true")
+            page.get_by_role("button", name="next step").click()
+    expect(page.get_by_role("button", name="next step")).to_have_attribute("aria-disabled", "true")
     record_property(
         f"milliseconds a step at {width} px, drawing and layout",
         f"median {statistics.median(times):.1f}, worst {max(times):.1f}",
@@ -341,9 +341,9 @@ def test_following_a_source_and_back(show, widget):
 
 def test_a_button_that_can_do_nothing_does_nothing(show, widget):
     page = show(widget)
-    for name in ("back one step", "return"):
+    for name in ("previous step", "return"):
         page.get_by_role("button", name=name).click(force=True)
-    page.get_by_role("button", name="one step on").click()
+    page.get_by_role("button", name="next step").click()
     expect(page.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
 
 
@@ -375,7 +375,7 @@ def test_what_is_given(show, widget):
     assert numbers(page) == shown(value("wq"))
     for part in (".labs-heading", ".labs-origin", ".labs-terms"):
         expect(page.locator(part)).to_be_hidden()
-    page.get_by_role("button", name="one step on").click()
+    page.get_by_role("button", name="next step").click()
     expect(page.locator(".labs-title")).to_have_text("q [2,2,5,4] (B,H,T,dh)")
 
 
@@ -392,7 +392,7 @@ def test_a_token_that_is_never_an_input(show, widget):
     page = show(widget)
     at(page, f"trace=dembedding,{tiny.VOCABULARY.index('d')},2")
     expect(page.locator(".labs-result")).to_have_text("= 0")
-    expect(page.locator(".labs-terms-result")).to_have_text("No term takes part: the sum is exactly 0.")
+    expect(page.locator(".labs-terms-result")).to_have_text("No term contributes: the sum is exactly 0.")
     expect(page.locator(".labs-source-tensor")).to_have_count(0)
 
 
@@ -691,7 +691,7 @@ def test_copy_where_the_browser_does_not_allow_it(show, widget):
         0,
         len(text),
     ]
-    page.get_by_role("button", name="one step on").click()
+    page.get_by_role("button", name="next step").click()
     expect(box).to_be_hidden()
 
 
@@ -740,7 +740,7 @@ def test_a_wrong_address_is_said_and_changes_nothing(show, widget, wrong):
         f"This page's address asks for “{wrong.removeprefix('trace=')}”, which is not here."
     )
     expect(page.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
-    page.get_by_role("button", name="one step on").click()
+    page.get_by_role("button", name="next step").click()
     expect(page.locator(".labs-note")).to_have_text("")
 
 
@@ -830,7 +830,7 @@ def test_only_the_first_of_two_has_the_address(show):
     fresh(page, "trace=p,b0,h1,3,2")
     expect(first.locator(".labs-title")).to_have_text("p [2,2,5,5] (B,H,T,T)")
     expect(second.locator(".labs-title")).to_have_text("x [2,5,8] (B,T,D)")
-    second.get_by_role("button", name="one step on").click()
+    second.get_by_role("button", name="next step").click()
     expect(second.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
     page.wait_for_timeout(600)
     assert page.evaluate("location.hash") == "#trace=p,b0,h1,3,2"
@@ -863,7 +863,7 @@ def test_without_our_host_the_address_is_left_alone(show, widget):
 
 def test_views_of_one_model_stay_in_step(show, widget):
     page = show(widget, widget)
-    page.get_by_role("button", name="one step on").first.click()
+    page.get_by_role("button", name="next step").first.click()
     second = page.locator(".labs-trace-explorer").nth(1)
     expect(second.locator(".labs-title")).to_have_text("attn_inv_rms [2,5] (B,T)")
 
@@ -946,7 +946,7 @@ def test_print_loses_no_column_and_no_term(show, widget, hash_):
 
 def test_cleanup_leaves_nothing(show, widget):
     page = show(widget)
-    page.get_by_role("button", name="one step on").click()
+    page.get_by_role("button", name="next step").click()
     page.evaluate("""() => {
         window.removed = [];
         const remove = window.removeEventListener;
