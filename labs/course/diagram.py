@@ -45,7 +45,7 @@ NODES = (
         "attention",
         "attention",
         "attention",
-        "attention",
+        "joined",
         "02_attention",
         "Lets each position read earlier ones.",
     ),
@@ -55,7 +55,7 @@ NODES = (
         "first addition",
         "x",
         "07_forward",
-        "Adds what attention found to the residual stream.",
+        "Adds what attention read to the residual stream.",
     ),
     Node("ffn_norm", "RMSNorm", "RMSNorm before SwiGLU", "norm", "04_rms_norm", "Scales again."),
     Node(
@@ -67,7 +67,7 @@ NODES = (
         "The feed-forward: works on each position alone, with a gate.",
     ),
     Node(
-        "ffn_add", "+", "second addition", "x", "07_forward", "Adds the feed-forward's answer to the stream."
+        "ffn_add", "+", "second addition", "x", "07_forward", "Adds the feed-forward's result to the stream."
     ),
     Node("final_norm", "RMSNorm", "final RMSNorm", "norm", "07_forward", "Scales one last time."),
     Node(
@@ -92,18 +92,18 @@ NODES = (
 BLOCK_EDGES = (
     Edge("embedding", "attn_norm", "X", "B,T,D"),
     Edge("attn_norm", "attention", "z", "B,T,D"),
-    Edge("attention", "attn_add", "", "B,T,D"),
+    Edge("attention", "attn_add", "attn_out", "B,T,D"),
     Edge("embedding", "attn_add", "X", "B,T,D"),
     Edge("attn_add", "ffn_norm", "R", "B,T,D"),
     Edge("ffn_norm", "swiglu", "n", "B,T,D"),
-    Edge("swiglu", "ffn_add", "", "B,T,D"),
+    Edge("swiglu", "ffn_add", "ffn_out", "B,T,D"),
     Edge("attn_add", "ffn_add", "R", "B,T,D"),
     Edge("ffn_add", "final_norm", "Y", "B,T,D"),
 )
 EDGES = (
     Edge("tokens", "embedding", "ids", "B,T"),
     *BLOCK_EDGES,
-    Edge("final_norm", "unembedding", "", "B,T,D"),
+    Edge("final_norm", "unembedding", "final", "B,T,D"),
     Edge("unembedding", "loss", "logits", "B,T,V"),
 )
 
@@ -120,7 +120,7 @@ def text() -> list[str]:
 
 
 def _in_words(edge: Edge) -> str:
-    return f"{edge.symbol} ({edge.shape})".lstrip()
+    return f"{edge.symbol} ({edge.shape})"
 
 
 #: The nodes of the block that compute something of one array; the other two add.

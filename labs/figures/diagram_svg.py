@@ -3,6 +3,7 @@
 Flow is downward; the two residual paths run beside the boxes that they skip.
 """
 
+from collections.abc import Collection
 from xml.sax.saxutils import escape, quoteattr
 
 from labs.course import diagram, notation, palette
@@ -24,35 +25,64 @@ def show(links: dict[str, str] | None = None, *, label: str) -> style.Shown:
     )
 
 
+def here(*lit: str) -> style.Shown:
+    """The picture at the head of a chapter, small and without shapes: what a cell's last line shows.
+
+    Args:
+        lit: the nodes that the chapter opens, by name.
+
+    Raises: ValueError for the name of no node.
+    """
+    titles = {node.name: node.title for node in diagram.NODES}
+    if unknown := [name for name in lit if name not in titles]:
+        raise ValueError(f"lit must name nodes of the diagram, {', '.join(titles)}; got {', '.join(unknown)}")
+    label = f"The model from tokens to loss, with its {' and '.join(titles[name] for name in lit)} lit up"
+    return style.Shown(f'<figure class="labs-here">{svg(label=label, lit=lit)}</figure>', label)
+
+
 # Geometry, in SVG units that are pixels at full size.
-_WIDTH, _CENTRE, _BOX_WIDTH, _BOX_HEIGHT, _STEP, _TOP = 330, 178, 128, 30, 50, 6
+_WIDTH, _NARROW_WIDTH, _CENTRE, _BOX_WIDTH, _BOX_HEIGHT, _STEP, _TOP = (
+    330, 252, 178, 128, 30, 50, 6,
+)  # fmt: skip
 _SKIP_X = _CENTRE - _BOX_WIDTH / 2 - 34
 _SUM_RADIUS = 11
 
 
-def svg(sizes: dict[str, int], links: dict[str, str] | None = None, *, label: str) -> str:
+def svg(
+    sizes: dict[str, int] | None = None,
+    links: dict[str, str] | None = None,
+    *,
+    label: str,
+    lit: Collection[str] = (),
+) -> str:
     """Draw the diagram.
 
     Args:
-        sizes: a number for each letter B, T, D and V, for the shapes beside the arrows.
+        sizes: a number for each letter B, T, D and V, for the shapes beside the arrows; without them the
+            picture has no shapes and is narrower.
         links: address of each page that exists; boxes of other pages are drawn without a link.
         label: the accessible name of the picture.
+        lit: names of the nodes that are lit up.
 
     Returns: one `<svg>` element. In the book CSS paints it; its own attributes, which any CSS overrules, make
         it readable where that CSS is missing, on light and on dark ground.
     Raises: ValueError if a letter of a shape has no size.
     """
-    missing = sorted({letter for edge in diagram.EDGES for letter in edge.shape.split(",")} - sizes.keys())
-    if missing:
+    letters = {letter for edge in diagram.EDGES for letter in edge.shape.split(",")}
+    if sizes is not None and (missing := sorted(letters - sizes.keys())):
         raise ValueError(f"sizes must give a number for B, T, D and V; missing: {', '.join(missing)}")
     middle = _heights()
     height = middle["loss"] + _BOX_HEIGHT / 2 + _TOP
-    parts = [_frame(middle)]
+    width = _NARROW_WIDTH if sizes is None else _WIDTH
+    parts = [_frame(middle, width)]
     parts += [_arrow(edge, middle, sizes) for edge in diagram.EDGES]
-    parts += [_box(node, middle[node.name], (links or {}).get(node.page)) for node in diagram.NODES]
+    parts += [
+        _box(node, middle[node.name], (links or {}).get(node.page), node.name in lit)
+        for node in diagram.NODES
+    ]
     return (
         f'<svg class="labs-diagram" role="{"group" if links else "img"}" aria-label={quoteattr(label)} '
-        f'viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}" fill="currentColor" '
+        f'viewBox="0 0 {width} {height:g}" width="{width}" height="{height:g}" fill="currentColor" '
         f'font-size="13">' + "".join(parts) + "</svg>"
     )
 
@@ -67,13 +97,13 @@ def _heights() -> dict[str, float]:
     return heights
 
 
-def _frame(middle: dict[str, float]) -> str:
+def _frame(middle: dict[str, float], picture_width: int) -> str:
     """The rounded frame around the block."""
     top = middle["attn_norm"] - _BOX_HEIGHT / 2 - 23
     height = middle["ffn_add"] + _SUM_RADIUS + 9 - top
-    x, y = _SKIP_X - 28, top + height / 2
+    x, y, width = _SKIP_X - 28, top + height / 2, picture_width - 36
     return (
-        f'<rect class="labs-diagram-frame" x="34" y="{top:g}" width="{_WIDTH - 36}" height="{height:g}" '
+        f'<rect class="labs-diagram-frame" x="34" y="{top:g}" width="{width}" height="{height:g}" '
         'rx="12" fill="none" stroke="currentColor" stroke-opacity="0.3"/>'
         f'<text class="labs-diagram-note" x="{x:g}" y="{y:g}" font-size="11" text-anchor="middle" '
         f'transform="rotate(-90 {x:g} {y:g})">one block</text>'
@@ -89,7 +119,7 @@ def _is_skip(edge: diagram.Edge) -> bool:
     return order.index(edge.target) - order.index(edge.source) > 1
 
 
-def _arrow(edge: diagram.Edge, middle: dict[str, float], sizes: dict[str, int]) -> str:
+def _arrow(edge: diagram.Edge, middle: dict[str, float], sizes: dict[str, int] | None) -> str:
     start, role = middle[edge.source] + _half_height(edge.source), _role(edge.source)
     if _is_skip(edge):
         branch = start + (15 if edge.source == "embedding" else 8)  # inside the frame
@@ -101,11 +131,10 @@ def _arrow(edge: diagram.Edge, middle: dict[str, float], sizes: dict[str, int]) 
         end = middle[edge.target] - _half_height(edge.target)
         line = f"M{_CENTRE} {start:g}V{end - 6:g}"
         head = f"M{_CENTRE - 4} {end - 7:g}L{_CENTRE} {end:g}L{_CENTRE + 4} {end - 7:g}z"
-        shape = ",".join(str(sizes[letter]) for letter in edge.shape.split(","))
         label = (
             f'<text x="{_CENTRE + 12}" y="{(start + end) / 2 + 4:g}">'
-            f'<tspan class="labs-diagram-symbol" font-style="italic">{escape(edge.symbol)}</tspan> '
-            f'<tspan class="labs-diagram-shape" font-size="11">[{shape}]</tspan></text>'
+            f'<tspan class="labs-diagram-symbol" font-style="italic">{escape(edge.symbol)}</tspan>'
+            f"{'' if sizes is None else _shape(edge, sizes)}</text>"
         )
     colour = palette.ROLES[role].light
     return (
@@ -115,12 +144,19 @@ def _arrow(edge: diagram.Edge, middle: dict[str, float], sizes: dict[str, int]) 
     )
 
 
+def _shape(edge: diagram.Edge, sizes: dict[str, int]) -> str:
+    shape = ",".join(str(sizes[letter]) for letter in edge.shape.split(","))
+    return f' <tspan class="labs-diagram-shape" font-size="11">[{shape}]</tspan>'
+
+
 def _role(name: str) -> str:
     return next(node.role for node in diagram.NODES if node.name == name)
 
 
-def _box(node: diagram.Node, y: float, link: str | None) -> str:
-    paint = f'fill="none" stroke="{palette.ROLES[node.role].light}" stroke-width="1.6"'
+def _box(node: diagram.Node, y: float, link: str | None, lit: bool) -> str:
+    colour = palette.ROLES[node.role].light
+    fill, width, classes = (colour, 3, " labs-lit") if lit else ("none", 1.6, "")
+    paint = f'fill="{fill}" fill-opacity="0.2" stroke="{colour}" stroke-width="{width}"'
     if node.label == "+":
         shape = f'<circle cx="{_CENTRE}" cy="{y:g}" r="{_SUM_RADIUS}" {paint}/>'
     else:
@@ -129,7 +165,7 @@ def _box(node: diagram.Node, y: float, link: str | None) -> str:
             f'width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="7" {paint}/>'
         )
     drawn = (
-        f'<g class="labs-diagram-box" style="--labs-role: var(--labs-role-{node.role})">{shape}'
+        f'<g class="labs-diagram-box{classes}" style="--labs-role: var(--labs-role-{node.role})">{shape}'
         f'<text x="{_CENTRE}" y="{y + 4.5:g}" text-anchor="middle" font-weight="600">{escape(node.label)}'
         "</text></g>"
     )

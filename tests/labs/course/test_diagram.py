@@ -28,8 +28,8 @@ def test_words_name_every_box_and_what_goes_in():
     assert len(words) == len(diagram.NODES)
     assert len(set(words)) == len(words)
     assert words[4] == (
-        "first addition: Adds what attention found to the residual stream. "
-        "In: (B,T,D) from the attention and X (B,T,D) from the embedding."
+        "first addition: Adds what attention read to the residual stream. "
+        "In: attn_out (B,T,D) from the attention and X (B,T,D) from the embedding."
     )
 
 
@@ -137,7 +137,8 @@ def test_the_symbols_are_those_of_the_code(drawn_model):
     for edge in BLOCK_EDGES:
         if edge.symbol in named:
             assert np.array_equal(numbers[edge[:2]], named[edge.symbol]), edge
-    assert {edge.symbol for edge in BLOCK_EDGES} == {"X", "z", "", "R", "n", "Y"}
+    assert {edge.symbol for edge in BLOCK_EDGES} == {"X", "z", "attn_out", "R", "n", "ffn_out", "Y"}
+    assert all(edge.symbol for edge in diagram.EDGES)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ SIZES = {"B": 2, "T": 5, "D": 8, "V": 9}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(links=None):
-    markup = diagram_svg.svg(SIZES, links, label="The model")
+def drawn(links=None, sizes=SIZES, lit=()):
+    markup = diagram_svg.svg(sizes, links, label="The model", lit=lit)
     return ET.fromstring(markup.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
 
 
@@ -33,8 +33,9 @@ def test_only_pages_that_exist_are_linked_and_links_have_names():
     ]
 
 
-def test_nothing_is_drawn_outside_the_picture():
-    picture = drawn()
+@pytest.mark.parametrize("sizes", [SIZES, None])
+def test_nothing_is_drawn_outside_the_picture(sizes):
+    picture = drawn(sizes=sizes)
     width, height = (float(picture.get(side)) for side in ("width", "height"))
     for path in picture.iter(f"{SVG}path"):
         for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", path.get("d")):
@@ -78,3 +79,25 @@ def test_the_picture_is_painted_where_the_book_is_missing():
 def test_shapes_are_those_of_the_example():
     written = [text.text for text in drawn().iter(f"{SVG}tspan") if text.get("class") == "labs-diagram-shape"]
     assert written == ["[2,5]", *["[2,5,8]"] * 8, "[2,5,9]"]
+
+
+def test_at_the_head_of_a_chapter_its_part_is_lit_and_every_arrow_has_a_name():
+    shown = diagram_svg.here("attn_norm", "ffn_norm")
+    label = (
+        "The model from tokens to loss, with its RMSNorm before attention and RMSNorm before SwiGLU lit up"
+    )
+    assert repr(shown) == f"Figure: {label}"
+    assert shown._repr_html_().count('class="labs-diagram-box labs-lit"') == 2
+    assert "labs-diagram-shape" not in shown._repr_html_()
+    names = [tspan.text for tspan in drawn(sizes=None).iter(f"{SVG}tspan")]
+    assert names == ["ids", "X", "z", "attn_out", "R", "n", "ffn_out", "Y", "final", "logits"]
+
+
+def test_a_lit_box_is_seen_without_colours():
+    widths = [box.get("stroke-width") for box in drawn(lit=["attention"]).iter(f"{SVG}rect")][1:]  # the frame
+    assert widths == ["1.6", "1.6", "1.6", "3", *["1.6"] * 5]
+
+
+def test_what_is_lit_must_exist():
+    with pytest.raises(ValueError, match=r"lit must name nodes of the diagram, tokens, .*; got mask"):
+        diagram_svg.here("attention", "mask")
