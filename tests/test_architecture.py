@@ -126,9 +126,20 @@ PACKAGES |= {"xdist": "pytest-xdist"}
 PACKAGES |= {"jupyter_book": "jupyter-book", "axe_playwright_python": "axe-playwright-python"}
 
 
+#: Read as text, never imported; the script that runs it names its PyTorch.
+NEVER_IMPORTED = LABS / "course/in_pytorch.py"
+
+
+def test_nothing_imports_what_is_only_read():
+    for path in [*LABS.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        assert not any("course.in_pytorch" in name for name in imports(path)), path
+
+
 def test_everything_imported_is_pinned():
     pinned = pins()
     for path in [*LABS.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        if path == NEVER_IMPORTED:
+            continue
         for top in (
             {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {"labs", "tests"}
         ):

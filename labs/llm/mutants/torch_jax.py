@@ -69,6 +69,27 @@ def values(example, framework):
     return Values(arrays["logits"], arrays["loss"].item(), _stored(f"{prefix}grads/"))
 
 
+def lines(example, name):
+    """Return what a function of `labs/course/in_pytorch.py` returned for an example: a list of fresh arrays.
+
+    Args:
+        example: one of EXAMPLES.
+        name: of the function.
+
+    Raises: ValueError for another example, or if nothing is stored under the name.
+    """
+    _require_one_of("example", example, EXAMPLES)
+    found = _stored(f"{example}/lines/{name}/")
+    if not found:
+        raise ValueError(f"name must be a function whose results are stored, got {arguments.shown(name)}")
+    return [found[str(number)] for number in range(len(found))]
+
+
+def lines_hash():
+    """Return the SHA-256 of `labs/course/in_pytorch.py` as it was when the results were stored."""
+    return str(_stored("lines/")["sha256"])
+
+
 def _stored(prefix):
     """Return the arrays whose path in the file begins with the prefix, by the rest of the path."""
     with np.load(PATH, allow_pickle=False) as file:
