@@ -1,7 +1,7 @@
 """What the folds of cells are called: a reader is told what lies behind them.
 
-An author tags a cell `hide-input` (harness) or `hide-output` (what answers a prediction). MyST-NB folds it in
-the page, and `refresh` writes the metadata with which JupyterLab does.
+An author tags a cell `hide-input` (harness) or `hide-output` (what answers a prediction). MyST-NB folds it
+in the page, and `refresh` writes the metadata with which JupyterLab does.
 """
 
 from docutils import nodes
@@ -12,6 +12,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 PROMPTS = {
     "input": ("Show the code", "Hide the code"),
     "output": ("Show what it prints", "Hide what it prints"),
+    "input+output": ("Show the {type}", "Hide the {type}"),  # source, output
 }
 
 

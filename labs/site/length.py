@@ -44,7 +44,7 @@ def measure(notebook) -> dict[str, Length]:
             part = "practice"
         here = "optional" if "optional" in tags else part
         if cell["cell_type"] == "code":
-            folded = "hide-input" in tags and here == "core"
+            folded = here == "core" and not {"hide-input", "remove-input"}.isdisjoint(tags)
             _add(found, "folded" if folded else here, Length(code_lines=_code_lines(source)))
         elif cell["cell_type"] == "markdown" and here == "core":
             _add(found, "core", _text_length(_FOLD.sub("", source)))
@@ -75,11 +75,11 @@ class Times(NamedTuple):
 
 
 def stated_times(notebook) -> Times:
-    """Return what the first box says.
+    """Return what the first box says; it stands in one of the first three cells.
 
     Raises: ValueError unless it says so in one of the two ways of TIMES.
     """
-    first = notebook["cells"][0]["source"]
+    first = "\n".join(cell["source"] for cell in notebook["cells"][:3])
     found = re.search(
         r"\*\*Time:\*\* (\d+) minutes\. "
         r"(?:Parts marked \*optional\* add (\d+), the|The) exercises (?:take )?(\d+)\.",
@@ -87,7 +87,7 @@ def stated_times(notebook) -> Times:
     )
     if not found:
         ways = " or ".join(f"“{way}”" for way in TIMES)
-        raise ValueError(f"the first cell must say {ways}, got {first[-120:]!r}")
+        raise ValueError(f"the first box must say {ways}, got {first[-120:]!r}")
     return Times(*(int(minutes or 0) for minutes in found.groups()))
 
 

@@ -32,7 +32,7 @@ METADATA = {
 CELL_METADATA = ("tags", "mystnb")
 
 #: What JupyterLab folds a cell by, and nothing else: the tags, by which the page folds it, say both.
-FOLDS = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
+FOLDS = {"hide-input": "source_hidden", "remove-input": "source_hidden", "hide-output": "outputs_hidden"}
 
 #: The fields of a stored output, by its type; its "metadata" is empty.
 OUTPUTS = {

@@ -41,6 +41,7 @@ def test_every_cell_belongs_to_one_part():
             text('Core.\n\n<div class="labs-box labs-predict">\n\nGuess now.\n\n</div>\n\n' + FOLD),
             code("a = 1\n\n# why\nb = 2"),
             code("harness = 1", "hide-input"),
+            code("picture = 1", "remove-input"),
             code("print(a)", "hide-output"),  # its code is read
             text("*Optional.* More words. " + FOLD, "optional"),
             code("c = 3\nd = 4", "optional", "hide-input"),
@@ -51,11 +52,11 @@ def test_every_cell_belongs_to_one_part():
     )
     assert found == {
         "core": Length(words=3, code_lines=4, boxes=1),
-        "folded": Length(words=4, code_lines=1),
+        "folded": Length(words=4, code_lines=2),
         "optional": Length(words=7, code_lines=2),
         "practice": Length(words=9, code_lines=1),
     }
-    assert length.total(found) == Length(words=23, code_lines=8, boxes=1)
+    assert length.total(found) == Length(words=23, code_lines=9, boxes=1)
 
 
 def test_minutes():
@@ -70,7 +71,9 @@ def test_minutes():
     ],
 )
 def test_stated_times(says, expected):
-    assert length.stated_times(chapter(text(f"# Title\n\n{says}\n"))) == expected
+    assert (
+        length.stated_times(chapter(text("# Title"), code("picture"), text(f"Box\n\n{says}\n"))) == expected
+    )
 
 
 def test_a_chapter_without_its_time_is_refused():

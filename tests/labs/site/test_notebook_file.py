@@ -162,7 +162,7 @@ def text_output(text, metadata=None, **data):
 
 #: What the author of a chapter may say about a cell.
 WANTED = {
-    "tags": ["remove-input"],
+    "tags": ["remove-output"],
     "mystnb": {"image": {"alt": "a line"}},
 }
 
@@ -202,6 +202,7 @@ UNWANTED = {
     ("tags", "folds"),
     [
         (["hide-input"], {"source_hidden": True}),
+        (["remove-input"], {"source_hidden": True}),
         (["hide-output"], {"outputs_hidden": True}),
         (["hide-input", "hide-output"], {"source_hidden": True, "outputs_hidden": True}),
     ],
