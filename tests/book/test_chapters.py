@@ -11,8 +11,8 @@ from labs.site import length
 
 BOOK = Path(__file__).parents[2] / "book"
 
-#: Chapters that were rewritten; the others follow.
-CHAPTERS = ["02_attention"]
+#: Chapters that were rewritten, and what new ones are made from; the others follow.
+CHAPTERS = ["02_attention", "template"]
 
 #: What a core may have, and how much more a chapter has with every fold open.
 WORDS, CODE_LINES, OPENED = 2700, 200, 1.6
