@@ -37,7 +37,7 @@ def here(*lit: str) -> style.Shown:
     if unknown := [name for name in lit if name not in titles]:
         raise ValueError(f"lit must name nodes of the diagram, {', '.join(titles)}; got {', '.join(unknown)}")
     label = f"The model from tokens to loss, with its {' and '.join(titles[name] for name in lit)} lit up"
-    return style.Shown(f'<figure class="labs-here">{svg(label=label, lit=lit)}</figure>', label)
+    return style.Shown(f'<figure class="labs-diagram-here">{svg(label=label, lit=lit)}</figure>', label)
 
 
 # Geometry, in SVG units that are pixels at full size.
