@@ -274,10 +274,10 @@
     el.replaceChildren(paragraph);
   }
 
-  // ---- formulas wider than the page -----------------------------------------------------------------------
+  // ---- what is wider than the page ------------------------------------------------------------------------
 
-  /** A formula that scrolls must be reachable by the keyboard, one that does not must not be in its way. */
-  function watchFormulas() {
+  /** A formula or table that scrolls must be reachable by the keyboard, one that does not must not be in its way. */
+  function watchWide() {
     const observer = new ResizeObserver((entries) => {
       // read all, then write, so that the page is laid out once
       const scrolls = entries.map(({ target }) => target.scrollWidth > target.clientWidth);
@@ -286,14 +286,14 @@
         else target.removeAttribute("tabindex");
       });
     });
-    for (const formula of document.querySelectorAll(".labs-math-scroll")) observer.observe(formula);
+    for (const wide of document.querySelectorAll(".labs-math-scroll, .labs-table-scroll")) observer.observe(wide);
     closing.signal.addEventListener("abort", () => observer.disconnect());
   }
 
   // ---- start and end --------------------------------------------------------------------------------------
 
   async function boot() {
-    watchFormulas();
+    watchWide();
     readStates();
     await Promise.all([...document.querySelectorAll(`script[type="${VIEW}"]`)].map(mountView));
     document.documentElement.dataset.labsWidgets = "ready";

@@ -28,6 +28,7 @@ class Edge(NamedTuple):
     target: str
     symbol: str
     shape: str  # in the letters of the notation page
+    role: str = ""  # as a Node's; left out, that of the source
 
 
 NODES = (
@@ -45,7 +46,7 @@ NODES = (
         "attention",
         "attention",
         "attention",
-        "joined",
+        "attention",
         "02_attention",
         "Lets each position read earlier ones.",
     ),
@@ -92,7 +93,7 @@ NODES = (
 BLOCK_EDGES = (
     Edge("embedding", "attn_norm", "X", "B,T,D"),
     Edge("attn_norm", "attention", "z", "B,T,D"),
-    Edge("attention", "attn_add", "attn_out", "B,T,D"),
+    Edge("attention", "attn_add", "attn_out", "B,T,D", role="joined"),
     Edge("embedding", "attn_add", "X", "B,T,D"),
     Edge("attn_add", "ffn_norm", "R", "B,T,D"),
     Edge("ffn_norm", "swiglu", "n", "B,T,D"),

@@ -47,7 +47,9 @@ class Table:
                 )
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in self.heading)
+        head = "".join(
+            f'<th scope="col">{html.escape(text)}</th>' if text else "<td></td>" for text in self.heading
+        )
         body = "".join(
             f'<tr><th scope="row">{_markup(name)}</th>'
             + "".join(f"<td>{_markup(cell)}</td>" for cell in cells)

@@ -120,7 +120,7 @@ def _is_skip(edge: diagram.Edge) -> bool:
 
 
 def _arrow(edge: diagram.Edge, middle: dict[str, float], sizes: dict[str, int] | None) -> str:
-    start, role = middle[edge.source] + _half_height(edge.source), _role(edge.source)
+    start, role = middle[edge.source] + _half_height(edge.source), edge.role or _role(edge.source)
     if _is_skip(edge):
         branch = start + (15 if edge.source == "embedding" else 8)  # inside the frame
         end, tip = middle[edge.target], _CENTRE - _SUM_RADIUS

@@ -493,15 +493,14 @@ def test_says_what_the_table_of_the_page_says(load, said, note):
 # ---- formulas ----
 
 
-def test_formula_is_in_reach_of_the_keyboard_only_while_it_overflows(load):
+@pytest.mark.parametrize("what", ["labs-math-scroll", "labs-table-scroll"])
+def test_what_overflows_is_in_reach_of_the_keyboard_only_while_it_does(load, what):
     style = (
-        "<style>.labs-math-scroll { overflow-x: auto } .wide { width: 600px } .short { width: 100px }</style>"
+        f"<style>.{what} {{ overflow-x: auto }} .wide {{ width: 600px }} .short {{ width: 100px }}</style>"
     )
-    formulas = "".join(
-        f'<div class="labs-math-scroll"><div class="{kind}">x</div></div>' for kind in ("wide", "short")
-    )
-    page = load({}, style + formulas)
-    wide, short = page.locator(".labs-math-scroll").all()
+    places = "".join(f'<div class="{what}"><div class="{kind}">x</div></div>' for kind in ("wide", "short"))
+    page = load({}, style + places)
+    wide, short = page.locator(f".{what}").all()
     page.set_viewport_size({"width": 400, "height": 300})
     expect(wide).to_have_attribute("tabindex", "0")
     assert short.get_attribute("tabindex") is None

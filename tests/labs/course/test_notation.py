@@ -27,9 +27,8 @@ def test_the_picture_of_the_block_agrees():
     known |= {tensor.code: tensor for tensor in notation.TENSORS}
     roles = {node.name: node.role for node in diagram.NODES}
     for edge in diagram.EDGES:
-        if edge.symbol:
-            assert known[edge.symbol].shape == edge.shape, edge
-            assert known[edge.symbol].role == roles[edge.source], edge
+        assert known[edge.symbol].shape == edge.shape, edge
+        assert known[edge.symbol].role == (edge.role or roles[edge.source]), edge
 
 
 def test_tables_have_a_row_for_everything():

@@ -35,6 +35,10 @@ def test_a_mark_is_a_sign_and_a_word():
     assert '<span class="labs-fails" role="img" aria-label="FAILS">✗</span>' in markup
 
 
+def test_a_column_without_a_name_has_no_heading():
+    assert "<thead><tr><td></td><th" in Table(("", "a"), [("b", 1)])._repr_html_()
+
+
 def test_without_a_caption():
     assert "caption" not in Table(("a",), [("b",)])._repr_html_()
     assert repr(Table(("a",), [("b",)])) == "a\nb"
