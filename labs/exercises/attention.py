@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.pencil import Line, judge_numbers
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import attention
@@ -21,17 +22,19 @@ def check_pencil(
     right = dots / 2
     return judge_numbers(
         {
-            "scores": Line(scores, right, {"Divide by the root of the head width, sqrt(4).": dots}),
+            "scores": Line(scores, right, {say("Divide by the root of the head width, sqrt(4)."): dots}),
             "weights": Line(
-                weights, softmax(right), {"These are the powers. Divide each by their sum.": np.exp(right)}
+                weights,
+                softmax(right),
+                {say("These are the powers. Divide each by their sum."): np.exp(right)},
             ),
             "read": Line(
                 read,
                 softmax(right) @ v,
-                {"This is the plain average. Multiply each value by its weight.": v.mean(axis=0)},
+                {say("This is the plain average. Multiply each value by its weight."): v.mean(axis=0)},
             ),
         },
-        praise="Scores, weights and what was read agree with the code.",
+        praise=say("Scores, weights and what was read agree with the code."),
     )
 
 
@@ -41,7 +44,7 @@ def check_scores(my_scores: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> V
         my_scores,
         *(_scores_case(q, k) for q, k, _ in _examples()),
         call="check_scores(my_scores)",
-        praise="Every pair is scored, for any number of queries and keys.",
+        praise=say("Every pair is scored, for any number of queries and keys."),
         rtol=RTOL,
     )
 
@@ -52,16 +55,16 @@ def _scores_case(q: np.ndarray, k: np.ndarray) -> Case:
     reshaped = q @ k.reshape(B, H, dh, Tk)
     return Case(
         (q, k),
-        given=f"q of shape {q.shape} and k of shape {k.shape}",
+        given=say("q of shape {q} and k of shape {k}", q=q.shape, k=k.shape),
         expected=dots / np.sqrt(dh),
         traps={
-            "The dot products are right. Now divide them by sqrt(dh).": dots,
-            "The dot products are right. Divide by sqrt(dh), not by dh.": dots / dh,
-            "A reshape does not transpose K: swap its last two axes.": reshaped / np.sqrt(dh),
-            "A reshape does not transpose K. And look at the division, too.": reshaped / dh,
-            "A reshape does not transpose K. And the division is missing.": reshaped,
+            say("The dot products are right. Now divide them by sqrt(dh)."): dots,
+            say("The dot products are right. Divide by sqrt(dh), not by dh."): dots / dh,
+            say("A reshape does not transpose K: swap its last two axes."): reshaped / np.sqrt(dh),
+            say("A reshape does not transpose K. And look at the division, too."): reshaped / dh,
+            say("A reshape does not transpose K. And the division is missing."): reshaped,
         },
-        hint=f"Entry (0, 0, 1, 2) should be q[0, 0, 1] @ k[0, 0, 2] / sqrt({dh}).",
+        hint=say("Entry (0, 0, 1, 2) should be q[0, 0, 1] @ k[0, 0, 2] / sqrt({dh}).", dh=dh),
     )
 
 
@@ -77,12 +80,12 @@ def check_softmax(my_softmax: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _softmax_case(rng.normal(scale=2.5, size=(2, 6, 9))),
         Case(
             (scores + offsets,),
-            given="scores in the thousands",
+            given=say("scores in the thousands"),
             expected=softmax(scores),
-            hint="Subtract from each row its own largest score first.",
+            hint=say("Subtract from each row its own largest score first."),
         ),
         call="check_softmax(my_softmax)",
-        praise="Rows add up to one, at any size of the scores.",
+        praise=say("Rows add up to one, at any size of the scores."),
         rtol=RTOL,
     )
 
@@ -90,15 +93,17 @@ def check_softmax(my_softmax: Callable[[np.ndarray], np.ndarray]) -> Verdict:
 def _softmax_case(scores: np.ndarray) -> Case:
     return Case(
         (scores,),
-        given=f"scores of shape {scores.shape}",
+        given=say("scores of shape {scores}", scores=scores.shape),
         expected=softmax(scores),
         traps={
-            "It runs along the queries. Sum over the last axis.": softmax(scores, axis=-2),
-            "It runs along the heads. Sum over the last axis.": softmax(scores, axis=-3),
-            "One sum over everything. Each row has its own.": softmax(scores.ravel()).reshape(scores.shape),
-            "These are the powers. Divide each row by its sum.": np.exp(scores),
+            say("It runs along the queries. Sum over the last axis."): softmax(scores, axis=-2),
+            say("It runs along the heads. Sum over the last axis."): softmax(scores, axis=-3),
+            say("One sum over everything. Each row has its own."): softmax(scores.ravel()).reshape(
+                scores.shape
+            ),
+            say("These are the powers. Divide each row by its sum."): np.exp(scores),
         },
-        hint="Each row should be exp(row) / exp(row).sum().",
+        hint=say("Each row should be exp(row) / exp(row).sum()."),
     )
 
 
@@ -108,7 +113,7 @@ def check_attention(my_attention: Callable[[np.ndarray, np.ndarray, np.ndarray],
         my_attention,
         *(_attention_case(*example) for example in _examples()),
         call="check_attention(my_attention)",
-        praise="Scores, weights, values: all of attention except the mask.",
+        praise=say("Scores, weights, values: all of attention except the mask."),
         rtol=RTOL,
     )
 
@@ -119,16 +124,17 @@ def _attention_case(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Case:
     scores = dots / np.sqrt(dh)
     return Case(
         (q, k, v),
-        given=f"q of shape {q.shape}, k and v of shape {k.shape}",
+        given=say("q of shape {q}, k and v of shape {k}", q=q.shape, k=k.shape),
         expected=attention(q, k, v, np.ones((Tq, Tk), dtype=bool))[0],
         traps={
-            "The division by sqrt(dh) is missing.": softmax(dots) @ v,
-            "The softmax runs along the queries. It belongs along the keys.": softmax(scores, axis=-2) @ v,
-            "The softmax runs along the heads. It belongs along the keys.": softmax(scores, axis=1) @ v,
-            "The softmax is missing: these are the scores times the values.": scores @ v,
-            "This reads the keys. Read the values.": softmax(scores) @ k,
+            say("The division by sqrt(dh) is missing."): softmax(dots) @ v,
+            say("The softmax runs along the queries. It belongs along the keys."): softmax(scores, axis=-2)
+            @ v,
+            say("The softmax runs along the heads. It belongs along the keys."): softmax(scores, axis=1) @ v,
+            say("The softmax is missing: these are the scores times the values."): scores @ v,
+            say("This reads the keys. Read the values."): softmax(scores) @ k,
         },
-        hint=f"Row 1 of head 0 should be softmax(q[0, 0, 1] @ k[0, 0].T / sqrt({dh})) @ v[0, 0].",
+        hint=say("Row 1 of head 0 should be softmax(q[0, 0, 1] @ k[0, 0].T / sqrt({dh})) @ v[0, 0].", dh=dh),
     )
 
 

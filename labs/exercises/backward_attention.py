@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.pencil import Line, judge_numbers
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import attention, attention_backward, causal_mask, rope
@@ -24,39 +25,42 @@ def check_pencil(
                 dv,
                 [5, 1],
                 {
-                    "A value collects its column of P: this takes the rows.": [4, 3],
-                    "Multiply what each reader sends by its attention weight.": [6, 2],
+                    say("A value collects its column of P: this takes the rows."): [4, 3],
+                    say("Multiply what each reader sends by its attention weight."): [6, 2],
                 },
             ),
             "dp": Line(
                 dp,
                 [[4, 20], [2, 10]],
                 {
-                    "At the forbidden pair too: G_P does not know the mask.": [[4, 0], [2, 10]],
-                    "Row i belongs to reader i: this is the transpose.": [[4, 2], [20, 10]],
+                    say("At the forbidden pair too: G_P does not know the mask."): [[4, 0], [2, 10]],
+                    say("Row i belongs to reader i: this is the transpose."): [[4, 2], [20, 10]],
                 },
             ),
             "dscores": Line(
                 dscores,
                 [[0, 0], [-2, 2]],
                 {
-                    "The average of the row is missing.": [[4, 0], [1, 5]],
-                    "Row 0 has one position to read: its average is that one number, 4.": [[-8, 0], [-2, 2]],
-                    "Multiply by the weight: at a forbidden pair it is zero.": [[0, 16], [-2, 2]],
-                    "The last step is missing: times P.": [[0, 16], [-4, 4]],
+                    say("The average of the row is missing."): [[4, 0], [1, 5]],
+                    say("Row 0 has one position to read: its average is that one number, 4."): [
+                        [-8, 0],
+                        [-2, 2],
+                    ],
+                    say("Multiply by the weight: at a forbidden pair it is zero."): [[0, 16], [-2, 2]],
+                    say("The last step is missing: times P."): [[0, 16], [-4, 4]],
                 },
             ),
-            "dq": Line(dq, [0, 0], {"This multiplies by the values: use the keys.": [0, 8]}),
+            "dq": Line(dq, [0, 0], {say("This multiplies by the values: use the keys."): [0, 8]}),
             "dk": Line(
                 dk,
                 [-6, 6],
                 {
-                    "A key collects its column of G_S: this takes the rows.": [0, -8],
-                    "Use the query of the reader, not that of the position that is read.": [-14, 6],
+                    say("A key collects its column of G_S: this takes the rows."): [0, -8],
+                    say("Use the query of the reader, not that of the position that is read."): [-14, 6],
                 },
             ),
         },
-        praise="All five gradients agree with the code.",
+        praise=say("All five gradients agree with the code."),
     )
 
 
@@ -66,7 +70,7 @@ def check_scores(my_dscores: Callable[[np.ndarray, np.ndarray, np.ndarray], np.n
         my_dscores,
         *(_scores_case(*arrays) for arrays in _examples()),
         call="check_scores(my_dscores)",
-        praise="Each reader compares with its own average.",
+        praise=say("Each reader compares with its own average."),
         rtol=RTOL,
     )
 
@@ -77,30 +81,30 @@ def _scores_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) ->
     right = softmax_backward(dp, p)
     return Case(
         (do, v, p),
-        given=f"do and v of shape {do.shape} and p of shape {p.shape}",
+        given=say("do and v of shape {do} and p of shape {p}", do=do.shape, p=p.shape),
         expected=right,
         traps={
-            "The average should be weighted by P, and run along the keys: two things are wrong.": (
+            say("The average should be weighted by P, and run along the keys: two things are wrong."): (
                 p * (dp - dp.mean(axis=-2, keepdims=True))
             ),
-            "The average runs along the keys now, but each entry should count with its weight P.": (
+            say("The average runs along the keys now, but each entry should count with its weight P."): (
                 p * (dp - dp.mean(axis=-1, keepdims=True))
             ),
-            "The average is weighted now, but it should run along the keys, the last axis.": (
+            say("The average is weighted now, but it should run along the keys, the last axis."): (
                 p * (dp - (p * dp).sum(axis=-2, keepdims=True))
             ),
-            "The weighted entries should be added up; their mean divides by T as well.": (
+            say("The weighted entries should be added up; their mean divides by T as well."): (
                 p * (dp - (p * dp).mean(axis=-1, keepdims=True))
             ),
-            "The average of the row is missing.": p * dp,
-            "This is the gradient of the weights, G_P: the softmax is still to come.": dp,
-            "The factor P in front is missing.": dp - (p * dp).sum(axis=-1, keepdims=True),
-            "The sign is wrong: it is G_P minus the average.": -right,
-            "The factor 1 / sqrt(dh) belongs to the next step, to the queries and keys.": (
+            say("The average of the row is missing."): p * dp,
+            say("This is the gradient of the weights, G_P: the softmax is still to come."): dp,
+            say("The factor P in front is missing."): dp - (p * dp).sum(axis=-1, keepdims=True),
+            say("The sign is wrong: it is G_P minus the average."): -right,
+            say("The factor 1 / sqrt(dh) belongs to the next step, to the queries and keys."): (
                 right / np.sqrt(v.shape[-1])
             ),
         },
-        hint="p * (dp - average), with the average of each row of dp weighted by the same row of p.",
+        hint=say("p * (dp - average), with the average of each row of dp weighted by the same row of p."),
     )
 
 
@@ -110,7 +114,7 @@ def check_keys(my_dk: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict
         my_dk,
         *(_keys_case(*arrays) for arrays in _examples()),
         call="check_keys(my_dk)",
-        praise="Columns of G_S, the factor, and rotated back.",
+        praise=say("Columns of G_S, the factor, and rotated back."),
         rtol=RTOL,
     )
 
@@ -125,21 +129,27 @@ def _keys_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> C
     right = rope(turned, inverse=True)
     return Case(
         (dscores, q_rot),
-        given=f"dscores of shape {dscores.shape} and q_rot of shape {q_rot.shape}",
+        given=say(
+            "dscores of shape {dscores} and q_rot of shape {q_rot}", dscores=dscores.shape, q_rot=q_rot.shape
+        ),
         expected=right,
         traps={
-            "This is the gradient of the rotated keys: rotate it back.": turned,
-            "Here RoPE rotates forward once more: rotate back, with inverse=True.": rope(turned),
-            "A key collects its column of dscores: transpose its last two axes.": rope(rows, inverse=True),
-            "Transpose dscores, and rotate the result back: two steps are missing.": rows,
-            "The factor 1 / sqrt(dh) is missing.": right * root,
-            "Divide by the root of dh, not by dh.": right / root,
-            "The factor 1 / sqrt(dh) is missing, and the result should be rotated back.": turned * root,
-            "Rotate the result back, not the queries: they stay as the scores used them.": (
+            say("This is the gradient of the rotated keys: rotate it back."): turned,
+            say("Here RoPE rotates forward once more: rotate back, with inverse=True."): rope(turned),
+            say("A key collects its column of dscores: transpose its last two axes."): rope(
+                rows, inverse=True
+            ),
+            say("Transpose dscores, and rotate the result back: two steps are missing."): rows,
+            say("The factor 1 / sqrt(dh) is missing."): right * root,
+            say("Divide by the root of dh, not by dh."): right / root,
+            say("The factor 1 / sqrt(dh) is missing, and the result should be rotated back."): turned * root,
+            say("Rotate the result back, not the queries: they stay as the scores used them."): (
                 dscores.swapaxes(-1, -2) @ rope(q_rot, inverse=True) / root
             ),
         },
-        hint="Column j of dscores, times the rotated queries of the readers, over sqrt(dh), rotated back.",
+        hint=say(
+            "Column j of dscores, times the rotated queries of the readers, over sqrt(dh), rotated back."
+        ),
     )
 
 
@@ -149,7 +159,7 @@ def check_queries(my_dq: Callable[..., np.ndarray]) -> Verdict:
         my_dq,
         *(_queries_case(*arrays) for arrays in _examples(more_keys=2)),
         call="check_queries(my_dq)",
-        praise="All the way from the output to the queries, for any number of readers.",
+        praise=say("All the way from the output to the queries, for any number of readers."),
         rtol=RTOL,
     )
 
@@ -164,26 +174,37 @@ def _queries_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) -
     unscaled_p = softmax(np.where(mask, q @ k.swapaxes(-1, -2), -np.inf))
     return Case(
         (do, q, k, v, mask),
-        given=f"do and q of shape {q.shape}, k and v of shape {k.shape} and a mask of shape {mask.shape}",
+        given=say(
+            "do and q of shape {q}, k and v of shape {k} and a mask of shape {mask}",
+            q=q.shape,
+            k=k.shape,
+            mask=mask.shape,
+        ),
         expected=right,
         traps={
-            "The mask is not used: where it is False, P is zero.": (softmax_backward(dp, open_p) @ k / root),
-            "The factor 1 / sqrt(dh) is missing at the end.": right * root,
-            "The scores that P is made of should be divided by sqrt(dh).": (
+            say("The mask is not used: where it is False, P is zero."): (
+                softmax_backward(dp, open_p) @ k / root
+            ),
+            say("The factor 1 / sqrt(dh) is missing at the end."): right * root,
+            say("The scores that P is made of should be divided by sqrt(dh)."): (
                 softmax_backward(dp, unscaled_p) @ k / root
             ),
-            "The factor 1 / sqrt(dh) is missing twice: in the scores and at the end.": (
+            say("The factor 1 / sqrt(dh) is missing twice: in the scores and at the end."): (
                 softmax_backward(dp, unscaled_p) @ k
             ),
-            "The factor 1 / sqrt(dh) is applied twice after the softmax.": right / root,
-            "The average of each row is missing on the way back through the softmax.": (p * dp) @ k / root,
-            "The average should be weighted by P.": ((p * (dp - dp.mean(axis=-1, keepdims=True))) @ k / root),
-            "The average should run along the keys, the last axis.": (
+            say("The factor 1 / sqrt(dh) is applied twice after the softmax."): right / root,
+            say("The average of each row is missing on the way back through the softmax."): (p * dp)
+            @ k
+            / root,
+            say("The average should be weighted by P."): (
+                (p * (dp - dp.mean(axis=-1, keepdims=True))) @ k / root
+            ),
+            say("The average should run along the keys, the last axis."): (
                 (p * (dp - (p * dp).sum(axis=-2, keepdims=True))) @ k / root
             ),
-            "The way back through the softmax is missing: from G_P to G_S.": dp @ k / root,
+            say("The way back through the softmax is missing: from G_P to G_S."): dp @ k / root,
         },
-        hint="P from the masked scores; G_P = G_O V^T; G_S by the row's average; G_S K / sqrt(dh).",
+        hint=say("P from the masked scores; G_P = G_O V^T; G_S by the row's average; G_S K / sqrt(dh)."),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm import model
 from labs.llm.model import ModelConfig
@@ -20,7 +21,7 @@ def check_block(my_block: Callable[[np.ndarray, Part, Part, Part, Part], np.ndar
         _block_case(rng.normal(size=(3, 7, 24)), *_parts(ModelConfig(11, d_model=24, n_heads=4, d_ff=20))),
         _block_case(rng.normal(size=(2, 5, 18)), *_parts(ModelConfig(13, d_model=18, n_heads=3, d_ff=25))),
         call="check_block(my_block)",
-        praise="Two sums, and each branch reads a normalised copy.",
+        praise=say("Two sums, and each branch reads a normalised copy."),
         rtol=RTOL,
     )
 
@@ -32,32 +33,33 @@ def _block_case(x: np.ndarray, norm_1: Part, attend: Part, norm_2: Part, feed_fo
     post = norm_1(x + attend(x))
     return Case(
         (x, norm_1, attend, norm_2, feed_forward),
-        given=f"x of shape {x.shape} and the four parts",
+        given=say("x of shape {x} and the four parts", x=x.shape),
         expected=r + read,
         traps={
-            "The first sum starts from the normalised stream: it should start from x.": (
+            say("The first sum starts from the normalised stream: it should start from x."): (
                 z + attend(z) + feed_forward(norm_2(z + attend(z)))
             ),
-            "The second sum starts from x: what attention adds is lost there.": x + read,
-            "Both sums are not right yet: the first should start from x, the second from its result.": (
+            say("The second sum starts from x: what attention adds is lost there."): x + read,
+            say("Both sums are not right yet: the first should start from x, the second from its result."): (
                 x + feed_forward(norm_2(z + attend(z)))
             ),
-            "The second sum starts from the normalised stream: it should start from r.": norm_2(r) + read,
-            "The feed-forward reads x: it should read what the first sum gave.": (
+            say("The second sum starts from the normalised stream: it should start from r."): norm_2(r)
+            + read,
+            say("The feed-forward reads x: it should read what the first sum gave."): (
                 r + feed_forward(norm_2(x))
             ),
-            "This is post-norm: the norms stand behind the sums.": norm_2(post + feed_forward(post)),
-            "Attention reads x as it is: normalise first.": (
+            say("This is post-norm: the norms stand behind the sums."): norm_2(post + feed_forward(post)),
+            say("Attention reads x as it is: normalise first."): (
                 x + attend(x) + feed_forward(norm_2(x + attend(x)))
             ),
-            "The feed-forward reads r as it is: normalise first.": r + feed_forward(r),
-            "There is no residual around attention.": attend(z) + feed_forward(norm_2(attend(z))),
-            "There is no residual around the feed-forward.": read,
-            "The two norms are swapped: each has its own gains.": (
+            say("The feed-forward reads r as it is: normalise first."): r + feed_forward(r),
+            say("There is no residual around attention."): attend(z) + feed_forward(norm_2(attend(z))),
+            say("There is no residual around the feed-forward."): read,
+            say("The two norms are swapped: each has its own gains."): (
                 x + attend(norm_2(x)) + feed_forward(norm_1(x + attend(norm_2(x))))
             ),
         },
-        hint="r = x + attention of the normalised x; y = r + feed-forward of the normalised r.",
+        hint=say("r = x + attention of the normalised x; y = r + feed-forward of the normalised r."),
     )
 
 

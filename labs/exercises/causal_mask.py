@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.pencil import Line, judge_numbers
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import causal_mask, padding_mask
@@ -21,13 +22,14 @@ def check_pencil(weights: Sequence[float] | None, read: float | None) -> Verdict
                 weights,
                 right,
                 {
-                    "Position 2 is the future of position 1.": unmasked,
-                    "Zero it before the softmax, so that the others add up to one.": unmasked * [1, 1, 0],
+                    say("Position 2 is the future of position 1."): unmasked,
+                    say("Zero it before the softmax, so that the others add up to one."): unmasked
+                    * [1, 1, 0],
                 },
             ),
-            "read": Line(read, right @ values, {"Nothing is read from position 2.": unmasked @ values}),
+            "read": Line(read, right @ values, {say("Nothing is read from position 2."): unmasked @ values}),
         },
-        praise="Two weights that add up to one, and nothing from the future.",
+        praise=say("Two weights that add up to one, and nothing from the future."),
     )
 
 
@@ -42,12 +44,12 @@ def check_weights(my_weights: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _weights_case(rng.standard_normal((2, 6, 8, 8))),
         Case(
             (np.where(mask, scores, 5000.0),),
-            given="forbidden scores in the thousands",
+            given=say("forbidden scores in the thousands"),
             expected=softmax(np.where(mask, scores, -np.inf)),
-            hint="Put -inf in their place before the softmax.",
+            hint=say("Put -inf in their place before the softmax."),
         ),
         call="check_weights(my_weights)",
-        praise="Nothing from the future, and rows add up to one.",
+        praise=say("Nothing from the future, and rows add up to one."),
         rtol=RTOL,
     )
 
@@ -58,23 +60,25 @@ def _weights_case(scores: np.ndarray) -> Case:
     strict[0, 0] = True
     return Case(
         (scores,),
-        given=f"scores of shape {scores.shape}",
+        given=say("scores of shape {scores}", scores=scores.shape),
         expected=softmax(np.where(mask, scores, -np.inf)),
         traps={
-            "Rows do not add up to one: the forbidden scores were part of the sum. "
-            "Mask the scores before the softmax.": softmax(scores) * mask,
-            "A score of zero is an ordinary score and gets a weight. Forbidden is -inf.": softmax(
+            say(
+                "Rows do not add up to one: the forbidden scores were part of the sum. "
+                "Mask the scores before the softmax."
+            ): softmax(scores) * mask,
+            say("A score of zero is an ordinary score and gets a weight. Forbidden is -inf."): softmax(
                 scores * mask
             ),
-            "The mask is missing.": softmax(scores),
-            "It reads the future and forbids the past: look at the mask, row by row.": softmax(
+            say("The mask is missing."): softmax(scores),
+            say("It reads the future and forbids the past: look at the mask, row by row."): softmax(
                 np.where(mask.T, scores, -np.inf)
             ),
-            "A position may read itself: its target is the next token.": softmax(
+            say("A position may read itself: its target is the next token."): softmax(
                 np.where(strict, scores, -np.inf)
             ),
         },
-        hint="Row i should be the softmax of its first i + 1 scores, and zero after that.",
+        hint=say("Row i should be the softmax of its first i + 1 scores, and zero after that."),
     )
 
 
@@ -85,7 +89,7 @@ def check_mask(my_mask: Callable[[int], np.ndarray]) -> Verdict:
         _mask_case(7),
         _mask_case(4),
         call="check_mask(my_mask)",
-        praise="Row i allows columns 0 to i, for any T.",
+        praise=say("Row i allows columns 0 to i, for any T."),
     )
 
 
@@ -96,13 +100,13 @@ def _mask_case(T: int) -> Case:
         given=f"T = {T}",
         expected=right,
         traps={
-            "It is transposed: row i is the reader, column j what is read, and j <= i.": right.T,
-            "A position may read itself: j <= i, not j < i.": np.tri(T, k=-1, dtype=bool),
-            "One too many: position i reads i + 1, which is its answer.": np.tri(T, k=1, dtype=bool),
-            "True should stand where reading is allowed; here it stands where it is forbidden.": ~right,
-            "This is M, to be added to scores. Return the boolean mask.": np.where(right, 0.0, -np.inf),
+            say("It is transposed: row i is the reader, column j what is read, and j <= i."): right.T,
+            say("A position may read itself: j <= i, not j < i."): np.tri(T, k=-1, dtype=bool),
+            say("One too many: position i reads i + 1, which is its answer."): np.tri(T, k=1, dtype=bool),
+            say("True should stand where reading is allowed; here it stands where it is forbidden."): ~right,
+            say("This is M, to be added to scores. Return the boolean mask."): np.where(right, 0.0, -np.inf),
         },
-        hint="Row 2 should be true in columns 0, 1 and 2.",
+        hint=say("Row 2 should be true in columns 0, 1 and 2."),
     )
 
 
@@ -113,7 +117,7 @@ def check_padding_mask(my_padding_mask: Callable[[np.ndarray, int], np.ndarray])
         _padding_case(np.array([7, 3, 5]), T=7),
         _padding_case(np.array([4, 3, 6, 1]), T=8),  # no text is T long
         call="check_padding_mask(my_padding_mask)",
-        praise="Causal, and nobody reads padding; no row is empty.",
+        praise=say("Causal, and nobody reads padding; no row is empty."),
     )
 
 
@@ -124,14 +128,14 @@ def _padding_case(lengths: np.ndarray, T: int) -> Case:
     queries = keys.swapaxes(-1, -2)  # (B,1,T,1)
     return Case(
         (lengths, T),
-        given=f"lengths {lengths} and T = {T}",
+        given=say("lengths {lengths} and T = {T}", lengths=lengths, T=T),
         expected=causal_mask(T) & keys,
         traps={
-            "The causal half is missing.": np.broadcast_to(keys, (B, 1, T, T)),
-            "The padding half is missing.": np.broadcast_to(causal_mask(T), (B, 1, T, T)),
-            "Padding belongs to the axis that is read, the last one. This empties rows.": causal_mask(T)
+            say("The causal half is missing."): np.broadcast_to(keys, (B, 1, T, T)),
+            say("The padding half is missing."): np.broadcast_to(causal_mask(T), (B, 1, T, T)),
+            say("Padding belongs to the axis that is read, the last one. This empties rows."): causal_mask(T)
             & queries,
-            "Both conditions have to hold: combine with &.": causal_mask(T) | keys,
+            say("Both conditions have to hold: combine with &."): causal_mask(T) | keys,
         },
-        hint=f"In text 1, row {T - 1} should be true in columns 0, 1 and 2.",
+        hint=say("In text 1, row {last} should be true in columns 0, 1 and 2.", last=T - 1),
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from labs.exercises.block import random_params
+from labs.exercises.language import say
 from labs.exercises.pencil import Line, judge_numbers
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm import model
@@ -21,28 +22,28 @@ def check_pencil(probs: Sequence[float] | None, nll: Sequence[float] | None, los
             "probs": Line(
                 probs,
                 probs_right,
-                {"Take the probability of the target, not the largest one.": [3 / 4, 1 / 2, 3 / 4]},
+                {say("Take the probability of the target, not the largest one."): [3 / 4, 1 / 2, 3 / 4]},
             ),
             "nll": Line(
                 nll,
                 right,
                 {
-                    "The minus is missing: minus the logarithm of a probability is above zero.": -right,
-                    "These are bits. Nats use the natural logarithm.": right / np.log(2),
+                    say("The minus is missing: minus the logarithm of a probability is above zero."): -right,
+                    say("These are bits. Nats use the natural logarithm."): right / np.log(2),
                 },
             ),
             "loss": Line(
                 loss,
                 right.mean(),
                 {
-                    "Divide the sum by the number of positions.": right.sum(),
-                    "Average the negative log-likelihoods, not the probabilities.": -np.log(
+                    say("Divide the sum by the number of positions."): right.sum(),
+                    say("Average the negative log-likelihoods, not the probabilities."): -np.log(
                         probs_right.mean()
                     ),
                 },
             ),
         },
-        praise="Probabilities, negative log-likelihoods and their mean agree with the code.",
+        praise=say("Probabilities, negative log-likelihoods and their mean agree with the code."),
     )
 
 
@@ -57,13 +58,15 @@ def check_nll(my_nll: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict
         _nll_case(rng.normal(size=(2, 7, 9)), rng.integers(9, size=(2, 7))),
         Case(
             (large, targets),
-            given="logits in the thousands",
+            given=say("logits in the thousands"),
             expected=_nll(large, targets),
-            hint="Subtract the largest logit first, and take the logarithm of the sum instead of the "
-            "probability, which can underflow to zero.",
+            hint=say(
+                "Subtract the largest logit first, and take the logarithm of the sum instead of the "
+                "probability, which can underflow to zero."
+            ),
         ),
         call="check_nll(my_nll)",
-        praise="Every target has its negative log-likelihood, at any size of the logits.",
+        praise=say("Every target has its negative log-likelihood, at any size of the logits."),
         rtol=RTOL,
     )
 
@@ -73,23 +76,27 @@ def _nll_case(logits: np.ndarray, targets: np.ndarray) -> Case:
     p = softmax(logits)
     return Case(
         (logits, targets),
-        given=f"logits of shape {logits.shape} and targets of shape {targets.shape}",
+        given=say(
+            "logits of shape {logits} and targets of shape {targets}",
+            logits=logits.shape,
+            targets=targets.shape,
+        ),
         expected=right,
         traps={
-            "The minus is missing: minus the logarithm of a probability is above zero.": -right,
-            "These are the probabilities. Take minus their logarithm.": np.exp(-right),
-            "These are bits: use the natural logarithm.": right / np.log(2),
-            "These are the logits of the targets: the softmax is missing.": _chosen(logits, targets),
-            "The softmax runs along the positions. It belongs along the vocabulary.": (
+            say("The minus is missing: minus the logarithm of a probability is above zero."): -right,
+            say("These are the probabilities. Take minus their logarithm."): np.exp(-right),
+            say("These are bits: use the natural logarithm."): right / np.log(2),
+            say("These are the logits of the targets: the softmax is missing."): _chosen(logits, targets),
+            say("The softmax runs along the positions. It belongs along the vocabulary."): (
                 -np.log(_chosen(softmax(logits, axis=1), targets))
             ),
-            "The softmax is taken twice.": -np.log(_chosen(softmax(p), targets)),
-            "These belong to the likeliest letters, not to the targets.": -np.log(p.max(axis=-1)),
-            "Each position has its own negative log-likelihood: do not average yet.": np.full_like(
+            say("The softmax is taken twice."): -np.log(_chosen(softmax(p), targets)),
+            say("These belong to the likeliest letters, not to the targets."): -np.log(p.max(axis=-1)),
+            say("Each position has its own negative log-likelihood: do not average yet."): np.full_like(
                 right, right.mean()
             ),
         },
-        hint="At position (1, 2): minus the logarithm of softmax(logits[1, 2])[targets[1, 2]].",
+        hint=say("At position (1, 2): minus the logarithm of softmax(logits[1, 2])[targets[1, 2]]."),
     )
 
 
@@ -105,7 +112,7 @@ def check_forward(
         _forward_case(three, rng.integers(three.vocab_size, size=(3, 7))),
         _forward_case(four, rng.integers(four.vocab_size, size=(2, 5))),
         call="check_forward(my_forward)",
-        praise="From ids to logits, for any number of layers.",
+        praise=say("From ids to logits, for any number of layers."),
         rtol=RTOL,
     )
 
@@ -125,19 +132,19 @@ def _forward_case(config: ModelConfig, ids: np.ndarray) -> Case:
 
     return Case(
         (params, ids, config),
-        given=f"ids of shape {ids.shape} and a model of {config.n_layers} layers",
+        given=say("ids of shape {ids} and a model of {layers} layers", ids=ids.shape, layers=config.n_layers),
         expected=right,
         traps={
-            "Only the first block is there: go through all config.n_layers of them.": logits([0]),
-            "Every layer uses the weights of layer 0: each has its own.": logits([0 for _ in layers]),
-            "The layers run in the wrong order.": logits(layers[::-1]),
-            "Every layer reads the embeddings: it should read what the layer before it gave.": (
+            say("Only the first block is there: go through all config.n_layers of them."): logits([0]),
+            say("Every layer uses the weights of layer 0: each has its own."): logits([0 for _ in layers]),
+            say("The layers run in the wrong order."): logits(layers[::-1]),
+            say("Every layer reads the embeddings: it should read what the layer before it gave."): (
                 logits(layers[-1:])
             ),
-            "The final norm is missing.": y @ params["unembedding"],
-            "The final norm should use config.norm_eps.": logits(layers, eps=1e-5),
+            say("The final norm is missing."): y @ params["unembedding"],
+            say("The final norm should use config.norm_eps."): logits(layers, eps=1e-5),
         },
-        hint="Embedding, then block after block, then the final norm, then the unembedding.",
+        hint=say("Embedding, then block after block, then the final norm, then the unembedding."),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.pencil import Line, judge_numbers
 from labs.exercises.verdict import Case, Verdict, judge
 from labs.llm.ops import (
@@ -30,25 +31,27 @@ def check_pencil(dlogits: Table | None, dweight: Table | None) -> Verdict:
                 dlogits,
                 right,
                 {
-                    "The loss is a mean over two positions: divide by 2.": p - one_hot,
-                    "The signs are reversed: raising the target's logit lowers the loss.": -right,
-                    "The signs are reversed, and the mean over two positions is missing.": one_hot - p,
-                    "These are the probabilities, halved: subtract 1 at each target first.": p / 2,
+                    say("The loss is a mean over two positions: divide by 2."): p - one_hot,
+                    say("The signs are reversed: raising the target's logit lowers the loss."): -right,
+                    say("The signs are reversed, and the mean over two positions is missing."): one_hot - p,
+                    say("These are the probabilities, halved: subtract 1 at each target first."): p / 2,
                 },
             ),
             "dweight": Line(
                 dweight,
                 x.T @ right,
                 {
-                    "This is x @ dlogits. Row i of dweight uses column i of x.": x @ right,
-                    "Both positions use the matrix: add their products, do not average.": x.T @ right / 2,
-                    "The mean over two positions is missing.": x.T @ (p - one_hot),
-                    "Only the first position is in it: both use the matrix.": np.outer(x[0], right[0]),
-                    "Only the second position is in it: both use the matrix.": np.outer(x[1], right[1]),
+                    say("This is x @ dlogits. Row i of dweight uses column i of x."): x @ right,
+                    say("Both positions use the matrix: add their products, do not average."): x.T
+                    @ right
+                    / 2,
+                    say("The mean over two positions is missing."): x.T @ (p - one_hot),
+                    say("Only the first position is in it: both use the matrix."): np.outer(x[0], right[0]),
+                    say("Only the second position is in it: both use the matrix."): np.outer(x[1], right[1]),
                 },
             ),
         },
-        praise="Both gradients agree with the code.",
+        praise=say("Both gradients agree with the code."),
     )
 
 
@@ -62,7 +65,7 @@ def check_dlogits(my_dlogits: Callable[[np.ndarray, np.ndarray], np.ndarray]) ->
             for B, T, V in ((3, 5, 6), (2, 7, 4))
         ),
         call="check_dlogits(my_dlogits)",
-        praise="Probabilities minus one-hot, spread over all positions.",
+        praise=say("Probabilities minus one-hot, spread over all positions."),
         rtol=DIFFERENCE_RTOL,
     )
 
@@ -71,22 +74,29 @@ def _dlogits_case(logits: np.ndarray, targets: np.ndarray) -> Case:
     B, T, V = logits.shape
     one_hot = np.eye(V)[targets]
     p, along_t = softmax(logits), softmax(logits, axis=1)
-    axis = "The softmax runs along the positions. It belongs along the vocabulary."
-    mean = "The loss is a mean over all B*T positions: divide by B*T."
+    axis = say("The softmax runs along the positions. It belongs along the vocabulary.")
+    mean = say("The loss is a mean over all B*T positions: divide by B*T.")
     return Case(
         (logits, targets),
-        given=f"logits of shape {logits.shape} and targets of shape {targets.shape}",
+        given=say(
+            "logits of shape {logits} and targets of shape {targets}",
+            logits=logits.shape,
+            targets=targets.shape,
+        ),
         expected=cross_entropy_backward(1.0, cross_entropy(logits, targets)[1]),
         traps={
-            "The softmax belongs along the vocabulary, and the mean is over all B*T.": (along_t - one_hot)
+            say("The softmax belongs along the vocabulary, and the mean is over all B*T."): (
+                along_t - one_hot
+            )
             / T,
             axis: (along_t - one_hot) / (B * T),
             mean: p - one_hot,
-            f"{mean} You divide by T.": (p - one_hot) / T,
-            f"{mean} You divide by B.": (p - one_hot) / B,
-            f"{mean} You divide by the number of logits.": (p - one_hot) / logits.size,
-            "The signs are reversed: raising the target's logit lowers the loss.": (one_hot - p) / (B * T),
-            "These are the probabilities, divided by B*T: subtract 1 at each target.": p / (B * T),
+            say("{mean} You divide by T.", mean=mean): (p - one_hot) / T,
+            say("{mean} You divide by B.", mean=mean): (p - one_hot) / B,
+            say("{mean} You divide by the number of logits.", mean=mean): (p - one_hot) / logits.size,
+            say("The signs are reversed: raising the target's logit lowers the loss."): (one_hot - p)
+            / (B * T),
+            say("These are the probabilities, divided by B*T: subtract 1 at each target."): p / (B * T),
         },
-        hint="(softmax(logits) - one_hot) / (B * T), with the softmax along the vocabulary.",
+        hint=say("(softmax(logits) - one_hot) / (B * T), with the softmax along the vocabulary."),
     )

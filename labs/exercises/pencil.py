@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.verdict import Verdict, shown
 
 #: Numbers rounded to two decimals are right.
@@ -35,16 +36,16 @@ def _problem(line: Line) -> str:
     """What is wrong with one line, or nothing."""
     expected = np.asarray(line.expected, dtype=float)
     if line.given is None:
-        return f"still open; {_count(expected)} is expected."
+        return say("still open; {expected} is expected.", expected=_count(expected))
     given = _typed(line.given)
     if given is None:
-        return f"numbers are expected, got {shown(line.given)}."
+        return say("numbers are expected, got {given}.", given=shown(line.given))
     if given.shape != expected.shape:
-        return f"{_count(expected)} is expected, got {_count(given)}."
+        return say("{expected} is expected, got {given}.", expected=_count(expected), given=_count(given))
     if _close(given, expected):
         return ""
     hint = next((text for text, wrong in line.traps.items() if _close(given, np.asarray(wrong))), "")
-    return f"not these numbers. {hint}".rstrip()
+    return f"{say('not these numbers.')} {hint}".rstrip()
 
 
 def _typed(given: object) -> np.ndarray | None:
@@ -72,7 +73,9 @@ def _close(given: np.ndarray, target: np.ndarray) -> bool:
 def _count(array: np.ndarray) -> str:
     """The size of an answer in words."""
     if array.ndim == 0:
-        return "one number"
+        return say("one number")
+    if array.shape == (1,):
+        return say("a list of 1 number")
     if array.ndim == 1:
-        return f"a list of {array.size} number" + ("" if array.size == 1 else "s")
-    return "a table of " + " × ".join(map(str, array.shape)) + " numbers"
+        return say("a list of {count} numbers", count=array.size)
+    return say("a table of {sizes} numbers", sizes=" × ".join(map(str, array.shape)))

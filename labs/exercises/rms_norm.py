@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.ops import rms_norm
 
@@ -14,7 +15,7 @@ def check_rms_norm(norm: Callable[[np.ndarray, np.ndarray, float], np.ndarray]) 
         norm,
         *(_rms_norm_case(x, gain, eps) for x, gain, _, eps in _examples()),
         call="check_rms_norm(my_rms_norm)",
-        praise="Each position is divided by its own root mean square.",
+        praise=say("Each position is divided by its own root mean square."),
         rtol=RTOL,
     )
 
@@ -23,33 +24,33 @@ def _rms_norm_case(x: np.ndarray, gain: np.ndarray, eps: float) -> Case:
     root = np.sqrt(_mean_square(x))
     return Case(
         (x, gain, eps),
-        given=f"x of shape {x.shape}, gain of shape {gain.shape} and eps={eps}",
+        given=say("x of shape {x}, gain of shape {gain} and eps={eps}", x=x.shape, gain=gain.shape, eps=eps),
         expected=rms_norm(x, gain, eps=eps)[0],
         traps={
-            "The mean runs along the positions: it should run along the features, the last axis.": (
+            say("The mean runs along the positions: it should run along the features, the last axis."): (
                 gain * x / np.sqrt(_mean_square(x, axis=1) + eps)
             ),
-            "The mean runs along the positions, and eps stands outside the root.": (
+            say("The mean runs along the positions, and eps stands outside the root."): (
                 gain * x / (np.sqrt(_mean_square(x, axis=1)) + eps)
             ),
-            "The mean runs along the batch: it should run along the features, the last axis.": (
+            say("The mean runs along the batch: it should run along the features, the last axis."): (
                 gain * x / np.sqrt(_mean_square(x, axis=0) + eps)
             ),
-            "The mean runs along all axes at once: each position has its own.": (
+            say("The mean runs along all axes at once: each position has its own."): (
                 gain * x / np.sqrt(_mean_square(x, axis=None) + eps)
             ),
-            "Epsilon is missing.": gain * x / root,
-            "Epsilon belongs under the root: it is added to the mean square.": gain * x / (root + eps),
-            "The gain is missing.": x / np.sqrt(_mean_square(x) + eps),
-            "This divides by the mean square: its root is missing.": gain * x / (_mean_square(x) + eps),
-            "Take the mean of the squares, not their sum.": (
+            say("Epsilon is missing."): gain * x / root,
+            say("Epsilon belongs under the root: it is added to the mean square."): gain * x / (root + eps),
+            say("The gain is missing."): x / np.sqrt(_mean_square(x) + eps),
+            say("This divides by the mean square: its root is missing."): gain * x / (_mean_square(x) + eps),
+            say("Take the mean of the squares, not their sum."): (
                 gain * x / np.sqrt(x.shape[-1] * _mean_square(x) + eps)
             ),
-            "The mean is subtracted: that is LayerNorm. RMSNorm subtracts nothing.": _layer_norm(
+            say("The mean is subtracted: that is LayerNorm. RMSNorm subtracts nothing."): _layer_norm(
                 x, gain, 0.0, eps
             ),
         },
-        hint="For one position: gain * x / sqrt(mean(x ** 2) + eps), with the mean over its features.",
+        hint=say("For one position: gain * x / sqrt(mean(x ** 2) + eps), with the mean over its features."),
     )
 
 
@@ -59,7 +60,7 @@ def check_layer_norm(norm: Callable[[np.ndarray, np.ndarray, np.ndarray, float],
         norm,
         *(_layer_norm_case(*example) for example in _examples()),
         call="check_layer_norm(my_layer_norm)",
-        praise="The mean is gone, the scale is one, and gain and shift come last.",
+        praise=say("The mean is gone, the scale is one, and gain and shift come last."),
         rtol=RTOL,
     )
 
@@ -69,26 +70,32 @@ def _layer_norm_case(x: np.ndarray, gain: np.ndarray, shift: np.ndarray, eps: fl
     one_less = x.var(axis=-1, ddof=1, keepdims=True)
     return Case(
         (x, gain, shift, eps),
-        given=f"x of shape {x.shape}, gain and shift of shape {gain.shape} and eps={eps}",
+        given=say(
+            "x of shape {x}, gain and shift of shape {gain} and eps={eps}",
+            x=x.shape,
+            gain=gain.shape,
+            eps=eps,
+        ),
         expected=_layer_norm(x, gain, shift, eps),
         traps={
-            "Nothing is subtracted: this is RMSNorm with a shift.": rms_norm(x, gain, eps=eps)[0] + shift,
-            "Divide by the root mean square of what is left after the mean is subtracted.": (
+            say("Nothing is subtracted: this is RMSNorm with a shift."): rms_norm(x, gain, eps=eps)[0]
+            + shift,
+            say("Divide by the root mean square of what is left after the mean is subtracted."): (
                 gain * centred / np.sqrt(_mean_square(x) + eps) + shift
             ),
-            "The shift is missing.": _layer_norm(x, gain, 0.0, eps),
-            "The gain is missing.": _layer_norm(x, 1.0, shift, eps),
-            "The gain multiplies before the shift is added, not after.": (
+            say("The shift is missing."): _layer_norm(x, gain, 0.0, eps),
+            say("The gain is missing."): _layer_norm(x, 1.0, shift, eps),
+            say("The gain multiplies before the shift is added, not after."): (
                 gain * _layer_norm(x, 1.0, shift, eps)
             ),
-            "The mean squares are divided by D - 1: LayerNorm divides by D.": (
+            say("The mean squares are divided by D - 1: LayerNorm divides by D."): (
                 gain * centred / np.sqrt(one_less + eps) + shift
             ),
-            "Epsilon belongs under the root: it is added to the mean square.": (
+            say("Epsilon belongs under the root: it is added to the mean square."): (
                 gain * centred / (np.sqrt(_mean_square(centred)) + eps) + shift
             ),
         },
-        hint="Subtract each position's mean, normalise what is left, then gain and shift.",
+        hint=say("Subtract each position's mean, normalise what is left, then gain and shift."),
     )
 
 

@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import rope
 
@@ -16,7 +17,7 @@ def check_angles(angles: Callable[[int, int, float], np.ndarray]) -> Verdict:
         _angles_case(T=7, dh=6, base=50.0),
         _angles_case(T=9, dh=10, base=300.0),
         call="check_angles(my_angles)",
-        praise="Every position and pair has its angle.",
+        praise=say("Every position and pair has its angle."),
         rtol=RTOL,
     )
 
@@ -26,18 +27,20 @@ def _angles_case(T: int, dh: int, base: float) -> Case:
     expected = t * base ** (-2 * r / dh)
     return Case(
         (T, dh, base),
-        given=f"T={T}, dh={dh} and base={base:g}",
+        given=say("T={T}, dh={dh} and base={base:g}", T=T, dh=dh, base=base),
         expected=expected,
         traps={
-            "Each pair slows down by base ** (-2 / dh): the 2 is missing.": t * base ** (-r / dh),
-            "The exponent needs its minus sign: later pairs rotate more slowly.": t * base ** (2 * r / dh),
-            "The speeds should come from the base that is given, not always from 10000.": (
+            say("Each pair slows down by base ** (-2 / dh): the 2 is missing."): t * base ** (-r / dh),
+            say("The exponent needs its minus sign: later pairs rotate more slowly."): t
+            * base ** (2 * r / dh),
+            say("The speeds should come from the base that is given, not always from 10000."): (
                 t * 10000.0 ** (-2 * r / dh)
             ),
-            "Count positions from 0: the first row should be all zeros.": (t + 1) * base ** (-2 * r / dh),
-            "These are degrees; give radians.": np.degrees(expected),
+            say("Count positions from 0: the first row should be all zeros."): (t + 1)
+            * base ** (-2 * r / dh),
+            say("These are degrees; give radians."): np.degrees(expected),
         },
-        hint="Row 1 should be base ** (-2 * r / dh), and row t should be t times row 1.",
+        hint=say("Row 1 should be base ** (-2 * r / dh), and row t should be t times row 1."),
     )
 
 
@@ -49,7 +52,7 @@ def check_rotate(rotate: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verd
         _rotate_case(rng.normal(size=(2, 3, 5, 6))),
         _rotate_case(rng.normal(size=(4, 7, 8))),
         call="check_rotate(my_rotate)",
-        praise="Every pair is rotated by its angle, and nothing is overwritten too early.",
+        praise=say("Every pair is rotated by its angle, and nothing is overwritten too early."),
         rtol=RTOL,
     )
 
@@ -63,21 +66,21 @@ def _rotate_case(x: np.ndarray) -> Case:
     halves = _halves(rope(_neighbours(x), positions))
     return Case(
         (x, angles),
-        given=f"x of shape {x.shape} and angles of shape {angles.shape}",
+        given=say("x of shape {x} and angles of shape {angles}", x=x.shape, angles=angles.shape),
         expected=rope(x, positions),
         traps={
-            "The second line reads numbers that the first has already overwritten: keep the old ones.": (
+            say("The second line reads numbers that the first has already overwritten: keep the old ones."): (
                 _pairs(turned_first, turned_first * sin + odd * cos)
             ),
-            "The pairs rotate the wrong way: look at the signs of the two sines.": (
+            say("The pairs rotate the wrong way: look at the signs of the two sines."): (
                 rope(x, positions, inverse=True)
             ),
-            "Both sines of a pair have the same sign: one of them needs a minus.": (
+            say("Both sines of a pair have the same sign: one of them needs a minus."): (
                 _pairs(even * cos + odd * sin, even * sin + odd * cos)
             ),
-            "A pair is two neighbours, 2r and 2r + 1; this pairs the halves, r and r + dh/2.": halves,
+            say("A pair is two neighbours, 2r and 2r + 1; this pairs the halves, r and r + dh/2."): halves,
         },
-        hint="For each pair: first * cos - second * sin, then first * sin + second * cos.",
+        hint=say("For each pair: first * cos - second * sin, then first * sin + second * cos."),
     )
 
 
@@ -88,7 +91,7 @@ def check_halves(to_halves: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _halves_case(3, 5, 8),  # for dh=4 the order would be its own inverse
         _halves_case(7, 10),
         call="check_halves(my_halves)",
-        praise="Each pair is now half the width apart.",
+        praise=say("Each pair is now half the width apart."),
     )
 
 
@@ -97,16 +100,20 @@ def _halves_case(*shape: int) -> Case:
     order = np.arange(shape[-1])
     return Case(
         (x,),
-        given=f"x of shape {shape}",
+        given=say("x of shape {shape}", shape=shape),
         expected=_halves(x),
         traps={
-            "This is the way back, from halves to neighbours.": _neighbours(x),
-            "Nothing has moved yet.": x,
-            "The first numbers of the pairs come first, then the second ones.": (
+            say("This is the way back, from halves to neighbours."): _neighbours(x),
+            say("Nothing has moved yet."): x,
+            say("The first numbers of the pairs come first, then the second ones."): (
                 np.concatenate([x[..., 1::2], x[..., 0::2]], axis=-1)
             ),
         },
-        hint=f"Of 0 to {shape[-1] - 1} it should make {', '.join(map(str, _halves(order)))}.",
+        hint=say(
+            "Of 0 to {last} it should make {order}.",
+            last=shape[-1] - 1,
+            order=", ".join(map(str, _halves(order))),
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.exercises.verdict import RTOL, Case, Verdict, judge
 from labs.llm.model import swiglu
 from labs.llm.ops import sigmoid, silu, silu_backward
@@ -18,7 +19,7 @@ def check_swiglu(function: Callable[..., np.ndarray]) -> Verdict:
         function,
         *(_swiglu_case(*example) for example in _examples()),
         call="check_swiglu(my_swiglu)",
-        praise="Widened twice, gated, and narrowed again.",
+        praise=say("Widened twice, gated, and narrowed again."),
         rtol=RTOL,
     )
 
@@ -27,19 +28,25 @@ def _swiglu_case(n: np.ndarray, w1: np.ndarray, w3: np.ndarray, w2: np.ndarray) 
     u, up = n @ w1, n @ w3
     return Case(
         (n, w1, w3, w2),
-        given=f"n of shape {n.shape}, w1 and w3 of shape {w1.shape} and w2 of shape {w2.shape}",
+        given=say(
+            "n of shape {n}, w1 and w3 of shape {w1} and w2 of shape {w2}",
+            n=n.shape,
+            w1=w1.shape,
+            w2=w2.shape,
+        ),
         expected=swiglu(n, w1, w3, w2)[0],
         traps={
-            "The gate comes from w1, not from w3; and SiLU is u times its sigmoid.": (sigmoid(up) * u) @ w2,
-            "SiLU belongs on n @ w1: the roles of w1 and w3 are swapped.": (u * silu(up)) @ w2,
-            "SiLU is u times its sigmoid: the factor u is missing.": (sigmoid(u) * up) @ w2,
-            "SiLU acts on n @ w1 alone, before the product with n @ w3.": silu(u * up) @ w2,
-            "The gate multiplies n @ w3; it is not added to it.": (silu(u) + up) @ w2,
-            "This uses ReLU as the gate.": (np.maximum(u, 0) * up) @ w2,
-            "The gate is missing: this is a plain product.": (u * up) @ w2,
-            "This is one layer with SiLU: nothing is multiplied by n @ w3.": silu(u) @ w2,
+            say("The gate comes from w1, not from w3; and SiLU is u times its sigmoid."): (sigmoid(up) * u)
+            @ w2,
+            say("SiLU belongs on n @ w1: the roles of w1 and w3 are swapped."): (u * silu(up)) @ w2,
+            say("SiLU is u times its sigmoid: the factor u is missing."): (sigmoid(u) * up) @ w2,
+            say("SiLU acts on n @ w1 alone, before the product with n @ w3."): silu(u * up) @ w2,
+            say("The gate multiplies n @ w3; it is not added to it."): (silu(u) + up) @ w2,
+            say("This uses ReLU as the gate."): (np.maximum(u, 0) * up) @ w2,
+            say("The gate is missing: this is a plain product."): (u * up) @ w2,
+            say("This is one layer with SiLU: nothing is multiplied by n @ w3."): silu(u) @ w2,
         },
-        hint="(silu(n @ w1) * (n @ w3)) @ w2, where silu(u) = u / (1 + exp(-u)).",
+        hint=say("(silu(n @ w1) * (n @ w3)) @ w2, where silu(u) = u / (1 + exp(-u))."),
     )
 
 
@@ -50,7 +57,7 @@ def check_silu_slope(slope: Callable[[np.ndarray], np.ndarray]) -> Verdict:
         _slope_case(np.linspace(-5.0, 5.0, 41).reshape(1, 41) + 0.01),
         _slope_case(np.linspace(-7.0, 9.0, 30).reshape(2, 5, 3)),
         call="check_silu_slope(my_silu_slope)",
-        praise="The slope is right everywhere, even where SiLU falls.",
+        praise=say("The slope is right everywhere, even where SiLU falls."),
         rtol=SLOPE_RTOL,
     )
 
@@ -59,18 +66,20 @@ def _slope_case(u: np.ndarray) -> Case:
     s = sigmoid(u)
     return Case(
         (u,),
-        given=f"u of shape {u.shape}",
+        given=say("u of shape {u}", u=u.shape),
         expected=silu_backward(np.ones_like(u), u),
         traps={
-            "This is SiLU itself, not its slope.": silu(u),
-            "This is the slope of the sigmoid: the product rule gives one more term.": s * (1 - s),
-            "The product rule has two terms: the sigmoid itself is missing.": u * s * (1 - s),
-            "The product rule has two terms: this is the first alone.": s,
-            "The slope of the sigmoid is s * (1 - s): the factor 1 - s is missing.": s + u * s,
-            "This is the slope of ReLU.": (u > 0).astype(float),
+            say("This is SiLU itself, not its slope."): silu(u),
+            say("This is the slope of the sigmoid: the product rule gives one more term."): s * (1 - s),
+            say("The product rule has two terms: the sigmoid itself is missing."): u * s * (1 - s),
+            say("The product rule has two terms: this is the first alone."): s,
+            say("The slope of the sigmoid is s * (1 - s): the factor 1 - s is missing."): s + u * s,
+            say("This is the slope of ReLU."): (u > 0).astype(float),
         },
-        hint="s + u * s * (1 - s) with s = 1 / (1 + exp(-u)), or a finite difference with h = 1e-5; "
-        "at 0 it is one half.",
+        hint=say(
+            "s + u * s * (1 - s) with s = 1 / (1 + exp(-u)), or a finite difference with h = 1e-5; "
+            "at 0 it is one half."
+        ),
     )
 
 
@@ -80,7 +89,7 @@ def check_fused(function: Callable[..., np.ndarray]) -> Verdict:
         function,
         *(_fused_case(*example) for example in _examples()),
         call="check_fused(my_fused)",
-        praise="One product, cut into two halves.",
+        praise=say("One product, cut into two halves."),
         rtol=RTOL,
     )
 
@@ -91,13 +100,15 @@ def _fused_case(n: np.ndarray, w1: np.ndarray, w3: np.ndarray, w2: np.ndarray) -
     u, up = both[..., 0::2], both[..., 1::2]
     return Case(
         (n, w13, w2),
-        given=f"n of shape {n.shape}, w13 of shape {w13.shape} and w2 of shape {w2.shape}",
+        given=say(
+            "n of shape {n}, w13 of shape {w13} and w2 of shape {w2}", n=n.shape, w13=w13.shape, w2=w2.shape
+        ),
         expected=swiglu(n, w1, w3, w2)[0],
         traps={
-            "The halves are swapped: the first F columns are w1, the gate.": swiglu(n, w3, w1, w2)[0],
-            "w13 is split into alternate columns: split it into two halves.": (silu(u) * up) @ w2,
+            say("The halves are swapped: the first F columns are w1, the gate."): swiglu(n, w3, w1, w2)[0],
+            say("w13 is split into alternate columns: split it into two halves."): (silu(u) * up) @ w2,
         },
-        hint="Cut n @ w13 into its first and last F columns; SiLU acts on the first.",
+        hint=say("Cut n @ w13 into its first and last F columns; SiLU acts on the first."),
     )
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labs.exercises.language import say
 from labs.llm.checks import FAILED, PASSED, Finding
 
 #: How far a right entry may be off, relative to the largest: what another order of additions leaves.
@@ -29,7 +30,7 @@ class Verdict(Finding):
         super().__init__(PASSED if passed else FAILED, message)
 
     def __repr__(self) -> str:
-        return ("Right. " if self.passed else "Not yet. ") + self.message
+        return f"{say('Right.') if self.passed else say('Not yet.')} {self.message}"
 
 
 class AnswerError(Exception):
@@ -61,20 +62,28 @@ def answer(function: Callable, *arguments: object) -> np.ndarray:
         with np.errstate(all="ignore"):  # what overflows gets a hint, not a warning
             result = function(*copies)
     except (Exception, SystemExit) as error:
-        raise AnswerError(f"Your function stopped with {_error_text(error)}") from error
+        raise AnswerError(say("Your function stopped with {error}", error=_error_text(error))) from error
     for copy, argument in zip(copies, arguments, strict=True):
         if not _same(copy, argument):
             kind = "array" if isinstance(argument, np.ndarray) else type(argument).__name__
-            raise AnswerError(f"Your function writes into its argument: the caller's {kind} has changed.")
+            raise AnswerError(
+                say("Your function writes into its argument: the caller's {kind} has changed.", kind=kind)
+            )
     if result is None:
-        raise AnswerError("Your function returns None: it still needs its line.")
+        raise AnswerError(say("Your function returns None: it still needs its line."))
     if type(result) is not np.ndarray:  # a masked array or a matrix compares by rules of its own
         raise AnswerError(
-            f"Your function should return a plain NumPy array; it returns {type(result).__name__}."
+            say(
+                "Your function should return a plain NumPy array; it returns {kind}.",
+                kind=type(result).__name__,
+            )
         )
     if result.dtype.kind not in "biuf":
         raise AnswerError(
-            f"Your function should return real numbers; its array has the dtype {result.dtype}."
+            say(
+                "Your function should return real numbers; its array has the dtype {dtype}.",
+                dtype=result.dtype,
+            )
         )
     return result
 
@@ -92,11 +101,17 @@ def judge(function: Callable, *cases: Case, call: str, praise: str, rtol: float 
     Returns: passed only if every case is right; the message is about the first that is not.
     """
     if not callable(function):
-        return Verdict(False, f"Give the function itself: {call}; got {type(function).__name__}.")
+        return Verdict(
+            False,
+            say("Give the function itself: {call}; got {kind}.", call=call, kind=type(function).__name__),
+        )
     for case in cases:
         problem = _problem(function, case, rtol)
         if problem and case is not cases[0]:
-            problem = f"It is right for {cases[0].given}, but not for {case.given}. {problem}"
+            but = say(
+                "It is right for {first}, but not for {second}.", first=cases[0].given, second=case.given
+            )
+            problem = f"{but} {problem}"
         if problem:
             return Verdict(False, problem)
     return Verdict(True, praise)
@@ -107,7 +122,7 @@ def shown(value: object) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:
-        return f"something of type {type(value).__name__}"
+        return say("something of type {kind}", kind=type(value).__name__)
     return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "..."
 
 
@@ -119,16 +134,24 @@ def _problem(function: Callable, case: Case, rtol: float) -> str:
         return str(reason)
     expected = case.expected
     if found.shape != expected.shape:
-        return f"For {case.given} the result should have the shape {expected.shape}; got {found.shape}."
+        return say(
+            "For {given} the result should have the shape {expected}; got {found}.",
+            given=case.given,
+            expected=expected.shape,
+            found=found.shape,
+        )
     if _equal(found, expected, rtol):
         boolean = found.dtype == bool or expected.dtype != bool
-        return "" if boolean else "Ones and zeros in the right places; make them boolean."
+        return "" if boolean else say("Ones and zeros in the right places; make them boolean.")
     for hint, wrong in case.traps.items():
         if wrong.shape == found.shape and _equal(found, wrong, rtol):
-            return f"The shape is right and the numbers are not. {hint}"
+            return f"{say('The shape is right and the numbers are not.')} {hint}"
     if _equal(found, expected, ROUNDED):
-        return f"Right to about {_digits(found, expected)} digits: compute in float64 and do not round."
-    return f"The shape is right and the numbers are not. {case.hint}"
+        return say(
+            "Right to about {digits} digits: compute in float64 and do not round.",
+            digits=_digits(found, expected),
+        )
+    return f"{say('The shape is right and the numbers are not.')} {case.hint}"
 
 
 def _equal(found: np.ndarray, target: np.ndarray, rtol: float) -> bool:
