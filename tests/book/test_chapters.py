@@ -2,12 +2,15 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from labs.site import length
+from labs.site import length, notebook_file
 
 BOOK = Path(__file__).parents[2] / "book"
 
@@ -59,6 +62,19 @@ def test_what_answers_a_prediction_is_folded(chapter):
     for cell in cells:
         if re.search(r"^(print\()?check_\w+\(", cell.source, re.MULTILINE):
             assert "hide-output" in tags(cell), cell.source
+
+
+@pytest.mark.parametrize(("stored", "code"), [("1", 0), ("2", 1)])
+def test_nbval_compares_what_is_folded(tmp_path, stored, code):
+    cell = new_code_cell("print(1)", execution_count=1, metadata={"tags": ["hide-output"]})
+    cell.outputs = [new_output("stream", text=f"{stored}\n")]
+    path = tmp_path / "folded.ipynb"
+    nbformat.write(notebook_file.stored_form(new_notebook(cells=[cell])), path)
+    nbval = ["--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-q", "-n", "0"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *nbval, path], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert run.returncode == code, run.stdout
 
 
 def test_pictures_define_nothing_that_later_cells_need(chapter):
