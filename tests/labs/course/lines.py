@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labs.llm import model
+from labs.llm import model, ops
 
 
 class Line(NamedTuple):
@@ -24,16 +24,70 @@ def block_cache(example):
     return cache.blocks[0]
 
 
-def _heads(example):
-    """q, k and v before RoPE."""
+def heads(example):
+    """q, k and v before RoPE, (B,H,T,dh)."""
     cache = block_cache(example)
     return cache.q, cache.k, cache.v
 
 
-def _attention(example):
+def masked_attention(example, mask):
+    return model.attention(*heads(example), mask)[0]
+
+
+def shapes(example):
+    q = model.merge_heads(block_cache(example).q)
+    return [model.split_heads(q, example.config.n_heads), q]
+
+
+def attention(example):
     T = example.ids.shape[1]
-    o, _ = model.attention(*_heads(example), np.ones((T, T), bool))
-    return [o, o]
+    return 2 * [masked_attention(example, np.ones((T, T), bool))]
 
 
-LINES = {"attention": Line(_heads, _attention)}
+def causal_mask(example):
+    return 2 * [masked_attention(example, model.causal_mask(example.ids.shape[1]))]
+
+
+def stream(example):
+    """X, (B,T,D), with the gain and the epsilon of the first norm."""
+    x = example.params["embedding"][example.ids]
+    return x, example.params["blocks.0.attn_norm"], example.config.norm_eps
+
+
+def rms_norm(example):
+    x, gain, eps = stream(example)
+    return 2 * [ops.rms_norm(x, gain, eps=eps)[0]]
+
+
+def feed_forward(example):
+    """n, (B,T,D), and the three matrices."""
+    return block_cache(example).n, *(example.params[f"blocks.0.{name}"] for name in ("w1", "w3", "w2"))
+
+
+def swiglu(example):
+    return [block_cache(example).hidden, model.swiglu(*feed_forward(example))[0]]
+
+
+def logits(example):
+    return model.forward(example.params, example.ids, example.config)[0], example.targets
+
+
+def loss(example):
+    mean, cache = ops.cross_entropy(*logits(example))
+    return [-np.log(cache.p[cache.one_hot]).reshape(example.targets.shape), mean]
+
+
+LINES = {
+    "shapes": Line(
+        lambda example: (model.merge_heads(block_cache(example).q), example.config.n_heads), shapes
+    ),
+    "attention": Line(heads, attention),
+    "causal_mask": Line(heads, causal_mask),
+    "rms_norm": Line(stream, rms_norm),
+    "rope": Line(
+        lambda example: (block_cache(example).q, example.config.rope_base),
+        lambda example: [model.rope(block_cache(example).q, base=example.config.rope_base)],
+    ),
+    "swiglu": Line(feed_forward, swiglu),
+    "loss": Line(logits, loss),
+}
