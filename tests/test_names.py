@@ -24,6 +24,10 @@ GIVEN_UP = {
     "check_state": "require_state",
     "block_diagram": "diagram",
     "tiny_search": "search",
+    "turnPairs": "rotatePairs",
+    "turned_q": "rotated_q",
+    "shares": "weights",
+    "as_drawn": "initial",
 }
 
 
