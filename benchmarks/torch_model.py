@@ -36,8 +36,8 @@ class Attention(nn.Module):
 
     def rope(self, x):
         even, odd = x[..., 0::2], x[..., 1::2]
-        turned = even * self.cos - odd * self.sin, even * self.sin + odd * self.cos
-        return torch.stack(turned, dim=-1).flatten(-2)
+        rotated = even * self.cos - odd * self.sin, even * self.sin + odd * self.cos
+        return torch.stack(rotated, dim=-1).flatten(-2)
 
 
 class Block(nn.Module):

@@ -124,9 +124,9 @@ def _keys_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> C
     _, cache = attention(q_rot, rope(k), v, causal_mask(q.shape[2]))
     dscores = softmax_backward(do @ v.swapaxes(-1, -2), cache.p)
     root = np.sqrt(q.shape[-1])
-    turned = dscores.swapaxes(-1, -2) @ q_rot / root  # the gradient of the keys after RoPE
+    dk_rot = dscores.swapaxes(-1, -2) @ q_rot / root  # the gradient of the keys after RoPE
     rows = dscores @ q_rot / root
-    right = rope(turned, inverse=True)
+    right = rope(dk_rot, inverse=True)
     return Case(
         (dscores, q_rot),
         given=say(
@@ -134,15 +134,15 @@ def _keys_case(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> C
         ),
         expected=right,
         traps={
-            say("This is the gradient of the rotated keys: rotate it back."): turned,
-            say("Here RoPE rotates forward once more: rotate back, with inverse=True."): rope(turned),
+            say("This is the gradient of the rotated keys: rotate it back."): dk_rot,
+            say("Here RoPE rotates forward once more: rotate back, with inverse=True."): rope(dk_rot),
             say("A key collects its column of dscores: transpose its last two axes."): rope(
                 rows, inverse=True
             ),
             say("Transpose dscores, and rotate the result back: two steps are missing."): rows,
             say("The factor 1 / sqrt(dh) is missing."): right * root,
             say("Divide by the root of dh, not by dh."): right / root,
-            say("The factor 1 / sqrt(dh) is missing, and the result should be rotated back."): turned * root,
+            say("The factor 1 / sqrt(dh) is missing, and the result should be rotated back."): dk_rot * root,
             say("Rotate the result back, not the queries: they stay as the scores used them."): (
                 dscores.swapaxes(-1, -2) @ rope(q_rot, inverse=True) / root
             ),

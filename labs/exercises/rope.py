@@ -62,7 +62,7 @@ def _rotate_case(x: np.ndarray) -> Case:
     positions, frequencies = np.arange(1.0, T + 1), 10000.0 ** (-np.arange(0, dh, 2) / dh)
     angles = np.outer(positions, frequencies)
     even, odd, cos, sin = x[..., 0::2], x[..., 1::2], np.cos(angles), np.sin(angles)
-    turned_first = even * cos - odd * sin
+    rotated_first = even * cos - odd * sin
     halves = _halves(rope(_neighbours(x), positions))
     return Case(
         (x, angles),
@@ -70,7 +70,7 @@ def _rotate_case(x: np.ndarray) -> Case:
         expected=rope(x, positions),
         traps={
             say("The second line reads numbers that the first has already overwritten: keep the old ones."): (
-                _pairs(turned_first, turned_first * sin + odd * cos)
+                _pairs(rotated_first, rotated_first * sin + odd * cos)
             ),
             say("The pairs rotate the wrong way: look at the signs of the two sines."): (
                 rope(x, positions, inverse=True)
