@@ -1,6 +1,7 @@
 """Run notebooks and store their outputs, exactly as a clean restart-and-run-all gives them.
 
-A stored notebook holds no trace of the machine or the moment: two runs of the same code write the same bytes.
+A stored notebook holds no trace of the machine or the moment, except what its own code prints of them: that,
+nbval finds.
 """
 
 import os

@@ -7,4 +7,11 @@ from labs.widgets.rope_explorer import RopeExplorer
 from labs.widgets.tensor_grid import TensorGrid
 from labs.widgets.trace_explorer import TraceExplorer
 
-__all__ = ["AttentionHeatmap", "HeadSplit", "MaskExplorer", "RopeExplorer", "TensorGrid", "TraceExplorer"]
+__all__ = [
+    "AttentionHeatmap",
+    "HeadSplit",
+    "MaskExplorer",
+    "RopeExplorer",
+    "TensorGrid",
+    "TraceExplorer",
+]

@@ -115,6 +115,6 @@ def _table(folder: str, language: str) -> dict:
     if not file.is_file():
         raise ValueError(
             f"there is no {folder}/{file.name} for pages in the language {language!r}: "
-            f"translate {folder}/en.json"
+            + ("write it" if language == "en" else f"translate {folder}/en.json")
         )
     return json.loads(file.read_text("utf8"))

@@ -165,9 +165,10 @@ def test_a_wrong_scale_hides_from_the_gradient_where_it_equals_the_right_one(tab
 
 
 def test_the_table_is_whole(table):
-    assert table["checks"] == list(CHECKS)
+    assert table["checks"] == list(CHECKS), "run: python -m labs.llm.mutants"
     assert table["examples"] == list(EXAMPLES)
-    assert [entry["name"] for entry in table["mistakes"]] == [mistake.name for mistake in MISTAKES]
+    names = [mistake.name for mistake in MISTAKES]
+    assert [entry["name"] for entry in table["mistakes"]] == names, "run: python -m labs.llm.mutants"
     assert TABLE_PATH.read_text("utf8") == as_text(table["mistakes"])
 
 
